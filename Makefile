@@ -1,0 +1,63 @@
+# The course's commands. `make` alone lists them; every target sets up what it needs.
+# Variables: PYTHON=python3.12 picks another interpreter (and its own .venv-3.12).
+
+PYTHON  ?= python3
+LESSONS ?=
+PROFILE ?=
+DEVICES ?=
+PARAMS  ?=
+export LESSONS PROFILE DEVICES PARAMS
+
+SHELL   := /bin/sh
+VENV    := .venv$(patsubst python%,-%,$(filter-out python3 python,$(notdir $(PYTHON))))
+BIN     := $(VENV)/bin
+# The CUDA build of JAX where a driver answers, the small CPU build elsewhere.
+LOCK    := $(shell if nvidia-smi -L >/dev/null 2>&1; then echo requirements.txt; else echo requirements-cpu.txt; fi)
+STAMP   := $(VENV)/.installed-$(LOCK)
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+           --custom-compile-command "make lock" pyproject.toml --extra lab --extra test --group build
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run data lab test lint notebooks lock clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## create the virtual environment and install the locked packages
+
+run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value"
+	@$(BIN)/python -m course_utils.headless
+
+data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where it is
+	@$(BIN)/python -m course_utils.fashion_mnist
+
+lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a token)
+	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks
+
+test: $(STAMP) ## run every test, each lesson included
+	@$(BIN)/python -m pytest
+
+lint: $(STAMP) ## check style, formatting and the form of the notebooks
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/python -m course_utils.headless.canonical --check
+
+notebooks: $(STAMP) ## put every notebook into its committed form: REFRESH="01" re-makes the kept outputs
+	@$(BIN)/python -m course_utils.headless.canonical --fix
+
+lock: $(STAMP) ## compile both requirements files from pyproject.toml
+	@$(BIN)/$(COMPILE) --extra cuda12 --output-file requirements.txt
+	@$(BIN)/$(COMPILE) --constraint requirements.txt --output-file requirements-cpu.txt
+
+clean: ## delete the virtual environments, runs and caches of this folder
+	rm -rf .venv .venv-[0-9]* runs .pytest_cache .ruff_cache .ipynb_checkpoints notebooks/.ipynb_checkpoints
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): $(LOCK) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "This course needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@echo "Setting up $(VENV) from $(LOCK) (once, about a minute) ..."
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "Python's venv module is not complete here. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@rm -f $(VENV)/.installed-* && touch $@
