@@ -1,0 +1,90 @@
+"""Command line of the headless runner: `python -m course_utils.headless --help`."""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from course_utils.headless import lessons, parameters
+from course_utils.headless.errors import UsageError
+from course_utils.headless.stop import Stop
+
+DESCRIPTION = "Run lessons headlessly; keep executed notebooks, HTML and results.json."
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Options; make's variables LESSONS, PROFILE, DEVICES and PARAMS are their defaults."""
+    parser = argparse.ArgumentParser("python -m course_utils.headless", description=DESCRIPTION)
+    add = parser.add_argument
+    add("lessons", nargs="*", metavar="LESSON", help='number or name: "01", "01_training_loop"')
+    add("--profile", default=_variable("PROFILE"), help="profile of every lesson: cpu, gpu, test")
+    add("--devices", default=_variable("DEVICES"), help="number of devices (0: all there are)")
+    add("--params", default=_variable("PARAMS"), help='"NAME=value NAME2=value"')
+    add("--param", action="append", default=[], metavar="NAME=value", help="one of them; repeat")
+    add("--cell-timeout", type=_seconds, default=300.0, metavar="S", help="limit of one cell")
+    add("--lesson-timeout", type=_seconds, default=900.0, metavar="S", help="limit of a lesson")
+    add("--output", type=Path, metavar="DIR", help="keep runs here (default: runs/)")
+    add("--notebooks", type=Path, metavar="DIR", help="where the lessons are (default: notebooks/)")
+    options = parser.parse_args(arguments)
+    options.lessons = options.lessons or (_variable("LESSONS") or "").replace(",", " ").split()
+    return options
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError("must be more than 0 seconds")
+    return value
+
+
+def _assignments(options: argparse.Namespace) -> list[str]:
+    try:
+        given = shlex.split(options.params or "") + options.param
+    except ValueError as error:
+        raise UsageError(f"PARAMS cannot be read: {error}: {options.params}") from error
+    for name in parameters.EVERY_LESSON:
+        value = getattr(options, name.lower())
+        given += [f"{name}={value}"] if value is not None else []
+    return given
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line asks for; returns the exit status."""
+    options = parse(arguments)
+    stop = Stop()
+    stop.listen()
+    try:
+        notebooks = (options.notebooks or lessons.REPOSITORY / "notebooks").resolve()
+        chosen = lessons.choose(lessons.find(notebooks), options.lessons)
+        values = parameters.check(parameters.split(_assignments(options)), chosen)
+        return _run(options, chosen, values, stop)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(
+    options: argparse.Namespace, chosen: list[lessons.Lesson], values: dict, stop: Stop
+) -> int:
+    from course_utils.headless import summary  # papermill takes a second to import
+    from course_utils.headless.course import Course
+    from course_utils.headless.folder import Folder
+    from course_utils.headless.progress import for_this_terminal
+    from course_utils.headless.watch import Limits
+
+    folder = Folder((options.output or lessons.REPOSITORY / "runs").resolve())
+    limits = Limits(options.cell_timeout, options.lesson_timeout)
+    course = Course(folder, limits, stop, for_this_terminal())
+    entries = course.run(chosen, values)["notebooks"]
+    lines = ["", *summary.table(entries), *summary.failures(entries), *summary.where(folder)]
+    print("\n".join(lines), flush=True)
+    return stop.exit_status or summary.exit_status(entries, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The last lines of a run: a table, the failures in words, where to look."""
+
+from pathlib import Path
+from typing import Any
+
+from course_utils.headless.folder import Folder
+
+HEADERS = ("lesson", "status", "seconds", "checkpoints", "peak MB")
+
+
+def table(entries: list[dict[str, Any]]) -> list[str]:
+    """The lessons as lines of aligned plain text."""
+    rows = [HEADERS, *map(_row, entries)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADERS))]
+    return ["  ".join(_align(row, widths)).rstrip() for row in rows]
+
+
+def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+    passed = sum(checkpoint["passed"] for checkpoint in entry["checkpoints"])
+    return (
+        entry["name"],
+        entry["status"],
+        "-" if entry["seconds"] is None else f"{entry['seconds']:.1f}",
+        f"{passed}/{len(entry['checkpoints'])}",
+        "-" if entry["peak_memory_mb"] is None else f"{entry['peak_memory_mb']:.0f}",
+    )
+
+
+def _align(row: tuple[str, ...], widths: list[int]) -> list[str]:
+    texts = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+    return texts + [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+
+
+def failures(entries: list[dict[str, Any]]) -> list[str]:
+    """For each lesson with an error: the cell, the message, the hint."""
+    lines = []
+    for entry in entries:
+        if entry["error"]:
+            where = f", {entry['error']['cell']}" if entry["error"]["cell"] else ""
+            lines += ["", f"{entry['name']} {entry['status']}{where}"]
+            lines += [f"  {line}" for line in entry["error"]["message"].splitlines()]
+            hint = entry["error"]["hint"]
+            lines += [f"  Hint: {hint}"] if hint else []
+    return lines
+
+
+def where(folder: Folder) -> list[str]:
+    """Where the results are and how to open them; what could not be written."""
+    lost = [f"Could not write {path}: {why}" for path, why in folder.problems.items()]
+    pages = sorted(folder.path.glob("*.html"))
+    example = pages[0] if len(pages) == 1 else Path(folder.path, "*.html")
+    return ["", f"Results: {folder.path}", f"Open {example} in a browser.", *lost]
+
+
+def exit_status(entries: list[dict[str, Any]], folder: Folder) -> int:
+    """0 when every lesson passed and everything was written, else 1."""
+    return int(bool(folder.problems) or any(entry["status"] != "passed" for entry in entries))
