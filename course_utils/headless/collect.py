@@ -1,5 +1,6 @@
 """What the cells of an executed notebook report beside what a person sees."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,13 +28,14 @@ def collect(cells: list[Any]) -> Reported:
     for data in _payloads(cells, "checkpoint"):
         found.checkpoints.append(
             {
-                "name": str(data["name"]),
-                "passed": bool(data["passed"]),
+                "name": str(data.get("name", "")),
+                "passed": data.get("passed") is True,
                 "detail": str(data.get("detail") or ""),
             }
         )
     for data in _payloads(cells, "record"):
-        found.results[str(data["name"])] = {"value": data["value"], "unit": data.get("unit", "")}
+        entry = {"value": data.get("value"), "unit": str(data.get("unit") or "")}
+        found.results[str(data.get("name", ""))] = entry
     for data in _payloads(cells, "environment"):
         found.environment.update(data)
     return found
@@ -43,5 +45,17 @@ def _payloads(cells: list[Any], kind: str) -> Iterator[dict[str, Any]]:
     mime = MIME.format(kind)
     for cell in cells:
         for output in cell.get("outputs", ()):
-            if mime in output.get("data", {}):
-                yield output["data"][mime]
+            data = output.get("data", {}).get(mime)
+            if isinstance(data, dict):
+                yield strict(data)
+
+
+def strict(value: Any) -> Any:
+    """`value` as strict JSON can hold it: a loss that is NaN becomes the text "nan"."""
+    if isinstance(value, dict):
+        return {str(key): strict(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value

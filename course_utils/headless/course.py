@@ -77,12 +77,20 @@ class Course:
         if execution.notebook:
             self.results["environment"].update(collect(execution.notebook.cells).environment)
             self._save(lesson.name, execution.notebook)
-            self.folder.keep(f"{lesson.name}.html", to_html(execution.notebook))
+            self._save_page(lesson.name, execution.notebook)
         if log.exists() and not log.stat().st_size:
             log.unlink()
 
     def _save(self, name: str, notebook: nbformat.NotebookNode) -> None:
-        self.folder.keep(f"{name}.ipynb", nbformat.writes(notebook) + "\n")
+        self.folder.keep(f"{name}.ipynb", nbformat.writes(notebook).rstrip("\n") + "\n")
+
+    def _save_page(self, name: str, notebook: nbformat.NotebookNode) -> None:
+        try:
+            page = to_html(notebook, name)
+        except Exception as error:  # a page less must not cost the other lessons
+            self.folder.problems[self.folder.path / f"{name}.html"] = f"nbconvert: {error}"
+        else:
+            self.folder.keep(f"{name}.html", page)
 
 
 def execute(lesson: Lesson, parameters: dict[str, Any], execution: Execution) -> None:

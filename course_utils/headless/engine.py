@@ -1,23 +1,23 @@
 """papermill's engine for lessons: this Python's kernel, under watch, reporting each cell."""
 
 import os
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipykernel.kernelspec import get_kernel_dict
-from jupyter_client.kernelspec import KernelSpec
-from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager
 
+from course_utils.headless.kernel import manager_in
 from course_utils.headless.watch import Watch
 
+DIED = "DeadKernelError"  # ename of the error output of a cell whose kernel died
 SAVE_EVERY_S = 1.0
 
 
@@ -28,6 +28,7 @@ class Execution:
     Attributes:
         watch: has the kernel under watch.
         cwd: the folder in which the kernel runs.
+        environment: the environment variables that the kernel inherits.
         log: takes what the kernel's process prints around Jupyter: crash messages.
         save: keeps the notebook as it is now.
         report: called with the executed cells so far when a cell starts or ends.
@@ -44,6 +45,7 @@ class Execution:
     report: Callable[["Execution"], None]
     notebook: NotebookNode | None = None
     cell_seconds: list[float] = field(default_factory=list)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     cells: int = 0
     current: str | None = None
 
@@ -89,17 +91,6 @@ class LessonManager(NotebookExecutionManager):
             self.execution.report(self.execution)
 
 
-class ThisPython(AsyncKernelManager):
-    """Starts kernels with the Python that runs us: a kernelspec of the user's own that is
-    also called python3 would be found first, and has other packages.
-    """
-
-    @property
-    def kernel_spec(self) -> KernelSpec:
-        """The kernel of sys.executable."""
-        return KernelSpec(**get_kernel_dict())
-
-
 class LessonClient(PapermillNotebookClient):
     """Executes a lesson in a kernel under watch; a dead kernel fails the cell that ran."""
 
@@ -107,12 +98,19 @@ class LessonClient(PapermillNotebookClient):
         """Start the kernel, execute the cells until one fails, stop the kernel."""
         self.reset_execution_trackers()
         execution = self.nb_man.execution
-        environment = execution.watch.family.environment(os.environ)
         with (
+            tempfile.TemporaryDirectory(prefix="jax-course-", ignore_cleanup_errors=True) as place,
             execution.log.open("wb") as log,
-            self.setup_kernel(env=environment, cwd=str(execution.cwd), stdout=log, stderr=log),
         ):
-            self.papermill_execute_cells()
+            self.km = manager_in(place)
+            environment = {**execution.environment, "IPYTHONDIR": place}
+            with self.setup_kernel(
+                env=execution.watch.family.environment(environment),
+                cwd=str(execution.cwd),
+                stdout=log,
+                stderr=log,
+            ):
+                self.papermill_execute_cells()
         return self.nb
 
     def start_new_kernel(self, **kwargs: Any) -> None:
@@ -126,9 +124,9 @@ class LessonClient(PapermillNotebookClient):
             return super().execute_cell(cell, cell_index, **kwargs)
         except DeadKernelError as error:
             why = self.nb_man.execution.watch.why()
-            name, text = "DeadKernelError", f"{why.message} {why.hint}".strip()
-            cell.outputs.append(new_output("error", ename=name, evalue=text, traceback=[text]))
-            raise CellExecutionError(text, name, why.message) from error
+            text = f"{why.message} {why.hint}".strip()
+            cell.outputs.append(new_output("error", ename=DIED, evalue=text, traceback=[text]))
+            raise CellExecutionError(text, DIED, why.message) from error
 
 
 class LessonEngine(NBClientEngine):
@@ -145,7 +143,6 @@ class LessonEngine(NBClientEngine):
             client = LessonClient(
                 manager,
                 kernel_name=kernel_name,
-                kernel_manager_class=ThisPython,
                 iopub_timeout=30,  # a cell may print more than 4 s can carry
             )
             client.execute()

@@ -1,12 +1,14 @@
 """The entry of one lesson in results.json."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from papermill.exceptions import PapermillExecutionError
 
-from course_utils.headless.collect import collect
-from course_utils.headless.engine import Execution
+from course_utils.headless.collect import Reported, collect
+from course_utils.headless.engine import DIED, Execution
+from course_utils.headless.watch import Reason
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 LONGEST = 600
@@ -33,40 +35,58 @@ def judge(execution: Execution, raised: Exception | None) -> dict[str, Any]:
     """Status, error, times and reports of an execution that is over."""
     cells = execution.notebook.cells if execution.notebook else []
     reported = collect(cells)
-    status, message, hint = _verdict(execution, raised, cells, reported.failed)
-    passed = status == "passed"
+    why = _death(execution, raised) or _failure(execution, raised, cells, reported)
     return {
-        "status": status,
+        "status": why.status if why else "passed",
         "cell_seconds": execution.cell_seconds,
         "peak_memory_mb": round(execution.watch.peak_bytes / 2**20, 1) or None,
-        "error": None if passed else {"cell": execution.current, "message": message, "hint": hint},
+        "error": why
+        and {
+            "cell": execution.current if raised else None,
+            "message": shorten(why.message),
+            "hint": why.hint,
+        },
         "checkpoints": reported.checkpoints,
         "results": reported.results,
     }
 
 
-def _verdict(
-    execution: Execution, raised: Exception | None, cells: list[Any], failed: list[dict[str, Any]]
-) -> tuple[str, str, str]:
-    hint = failed[-1]["detail"] if failed else ""
-    if execution.watch.reason and raised:
-        why = execution.watch.reason
-        return why.status, why.message, why.hint
+def _death(execution: Execution, raised: Exception | None) -> Reason | None:
+    """What ended the kernel, if that is what raised."""
+    died = isinstance(raised, PapermillExecutionError) and raised.ename == DIED
+    if died or (raised and execution.watch.reason):
+        why = execution.watch.why()
+        printed = tail(execution.log) if why.status == "failed" else ""
+        return Reason(why.status, f"{why.message}\n{printed}", why.hint)
+    return None
+
+
+def _failure(
+    execution: Execution, raised: Exception | None, cells: list[Any], reported: Reported
+) -> Reason | None:
+    """What failed while the kernel lived; None if the lesson passed."""
+    hint = reported.failed[-1]["detail"] if reported.failed else ""
+    done, planned = len(execution.cell_seconds), execution.cells
     if isinstance(raised, PapermillExecutionError):
-        if raised.ename == "DeadKernelError":
-            why = execution.watch.why()
-            return why.status, why.message, why.hint
-        return "failed", shorten(f"{raised.ename}: {raised.evalue}"), hint
+        return Reason("failed", f"{raised.ename}: {raised.evalue}", hint)
     if raised:
-        return "failed", shorten(f"{type(raised).__name__}: {raised}"), hint
-    if failed:
-        return "failed", f"Checkpoint {failed[-1]['name']!r} did not pass.", hint
-    if len(execution.cell_seconds) < execution.cells:
-        ran = f"{len(execution.cell_seconds)} of {execution.cells}"
-        return "failed", f"The lesson ended itself after {ran} code cells.", ""
+        said = f"{type(raised).__name__}: {raised}\n{tail(execution.log)}"
+        return Reason("failed", f"The lesson could not be executed. {said}", hint)
+    if reported.failed:
+        return Reason("failed", f"Checkpoint {reported.failed[-1]['name']!r} did not pass.", hint)
+    if done < planned:
+        return Reason("failed", f"The lesson ended itself after {done} of {planned} code cells.")
     if not any(_teaches(cell) for cell in cells):
-        return "failed", "No code cell was executed: the lesson produced nothing.", ""
-    return "passed", "", ""
+        return Reason("failed", "No code cell was executed: the lesson produced nothing.")
+    return None
+
+
+def tail(log: Path) -> str:
+    """The last lines that the kernel's process printed: what a crash leaves."""
+    try:
+        return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])
+    except OSError:
+        return ""
 
 
 def _teaches(cell: Any) -> bool:
