@@ -6,6 +6,7 @@ LESSONS ?=
 PROFILE ?=
 DEVICES ?=
 PARAMS  ?=
+TESTS   ?=
 export LESSONS PROFILE DEVICES PARAMS
 
 SHELL   := /bin/sh
@@ -34,8 +35,8 @@ data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where
 lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a token)
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks
 
-test: $(STAMP) ## run every test, each lesson included
-	@$(BIN)/python -m pytest
+test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
+	@$(BIN)/python -m pytest $(TESTS)
 
 lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

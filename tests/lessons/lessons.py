@@ -1,0 +1,21 @@
+"""The lessons as files: what tests of them share."""
+
+import re
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = ROOT / "notebooks"
+LESSONS = sorted(path for path in NOTEBOOKS.glob("*.ipynb") if re.match(r"\d\d_", path.name))
+
+
+def code_cells(lesson: Path) -> list[nbformat.NotebookNode]:
+    """The code cells of a lesson, in order."""
+    notebook = nbformat.read(lesson, as_version=4)
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def code_of(lesson: Path) -> str:
+    """All the code of a lesson as one Python source."""
+    return "\n\n".join(cell.source for cell in code_cells(lesson))
