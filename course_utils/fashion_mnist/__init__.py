@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import idx, settings
-from .gather import gather, sample
+from .gathering import gather, sample
 from .idx import parse
 from .report import DatasetUnavailable, say_sample, unavailable
 

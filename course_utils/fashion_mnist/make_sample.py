@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from . import FashionMNIST, load
-from .gather import SAMPLE_FOLDER
+from .gathering import SAMPLE_FOLDER
 from .idx import FILES, FileSpec
 
 TRAIN_PER_CLASS = 600
@@ -43,7 +43,7 @@ def to_idx(array: np.ndarray) -> bytes:
 
 
 def write(folder: Path) -> list[FileSpec]:
-    """Write the sample's four .gz files into `folder`; returns the specs to put into gather.py."""
+    """Write the sample's four .gz files into `folder`; returns the specs to put into gathering.py."""
     specs = []
     for whole_spec, array in zip(FILES, sample_arrays(load(allow_sample=False)), strict=True):
         content = to_idx(array)
