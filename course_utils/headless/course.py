@@ -16,7 +16,7 @@ from course_utils.headless.collect import collect
 from course_utils.headless.engine import Execution, LessonEngine
 from course_utils.headless.folder import Folder
 from course_utils.headless.lessons import Lesson
-from course_utils.headless.outcome import judge, not_run
+from course_utils.headless.outcome import judge, not_run, tail
 from course_utils.headless.page import to_html
 from course_utils.headless.progress import Progress
 from course_utils.headless.stop import Stop
@@ -31,9 +31,6 @@ class Course:
     def __init__(self, folder: Folder, limits: Limits, stop: Stop, progress: Progress) -> None:
         self.folder, self.limits, self.stop, self.progress = folder, limits, stop, progress
         self.results: dict[str, Any] = {}
-        papermill_engines.register(ENGINE, LessonEngine)
-        # papermill and nbclient log what we report ourselves.
-        logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
 
     def run(self, lessons: list[Lesson], parameters: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """Run the lessons, each with its parameters; returns what results.json holds."""
@@ -78,8 +75,8 @@ class Course:
             self.results["environment"].update(collect(execution.notebook.cells).environment)
             self._save(lesson.name, execution.notebook)
             self._save_page(lesson.name, execution.notebook)
-        if log.exists() and not log.stat().st_size:
-            log.unlink()
+        if entry["status"] == "passed" or not tail(log):
+            log.unlink(missing_ok=True)
 
     def _save(self, name: str, notebook: nbformat.NotebookNode) -> None:
         self.folder.keep(f"{name}.ipynb", nbformat.writes(notebook).rstrip("\n") + "\n")
@@ -95,6 +92,9 @@ class Course:
 
 def execute(lesson: Lesson, parameters: dict[str, Any], execution: Execution) -> None:
     """Execute a lesson through papermill; raises what papermill raises."""
+    papermill_engines.register(ENGINE, LessonEngine)
+    # papermill and nbclient log what is in results.json.
+    logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
     notebook = nbformat.read(lesson.path, as_version=4)
     papermill.execute_notebook(
         notebook,  # not its path: papermill takes braces in a path for fields to fill in

@@ -84,10 +84,13 @@ def _assigned(source: str, name: str) -> dict[str, Any]:
     # papermill.inspect_notebook reads line by line: it drops a line with two "=" signs and
     # ends a value at the first "#", also inside a string. The parser makes neither mistake.
     try:
-        body = ast.parse(source).body
-        targets = [(node.targets[0].id, ast.literal_eval(node.value)) for node in body]
+        return dict(_assignment(node) for node in ast.parse(source).body)
     except (SyntaxError, ValueError, AttributeError) as error:
         raise UsageError(
             f"{name}: the parameters cell must hold plain NAME = literal lines ({error})."
         ) from error
-    return dict(targets)
+
+
+def _assignment(node: Any) -> tuple[str, Any]:
+    (target,) = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return target.id, ast.literal_eval(node.value)

@@ -1,15 +1,13 @@
 """Make the kept outputs of a lesson anew: default parameters, clean kernel, CPU devices."""
 
-import logging
 import os
 import tempfile
 from pathlib import Path
 
 import nbformat
-from papermill.engines import papermill_engines
 
-from course_utils.headless.course import ENGINE, execute
-from course_utils.headless.engine import Execution, LessonEngine
+from course_utils.headless.course import execute
+from course_utils.headless.engine import Execution
 from course_utils.headless.errors import UsageError
 from course_utils.headless.form import MARKED
 from course_utils.headless.lessons import Lesson
@@ -24,8 +22,6 @@ def refreshed(lesson: Lesson, stop: Stop) -> str:
     Raises:
         UsageError: the lesson does not run to its end; its outputs are no example then.
     """
-    papermill_engines.register(ENGINE, LessonEngine)
-    logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
     with tempfile.TemporaryDirectory() as place, Watch(Limits(), stop) as watch:
         execution = Execution(
             watch=watch,
@@ -42,7 +38,8 @@ def refreshed(lesson: Lesson, stop: Stop) -> str:
             raised = error
         outcome = judge(execution, raised)
     if outcome["error"]:
-        raise UsageError(f"{lesson.name} does not run: {outcome['error']}")
+        what = "\n".join(str(part) for part in outcome["error"].values() if part)
+        raise UsageError(f"{lesson.name} does not run, so it keeps its old outputs. {what}")
     return _with_outputs_of(execution.notebook, lesson.path)
 
 

@@ -106,7 +106,7 @@ class Watch:
     def _sample(self) -> None:
         if self._kernel is None:
             return
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.Error, OSError):
             kernel = psutil.Process(self._kernel.pid)
             children = kernel.children(recursive=True)
             self.family.meet([kernel, *children])
