@@ -18,8 +18,13 @@ ENVIRONMENT = "application/vnd.jax-course.environment+json"
 class CheckpointFailed(AssertionError):
     """A learner does not see what the lesson promises; the message says what to do."""
 
+    def _render_traceback_(self):
+        # What IPython shows. The red block and the cell stand right above: our own frames
+        # in between would only hide the hint.
+        return [f"{type(self).__name__}: {self}"]
 
-def checkpoint(name, condition, hint=""):
+
+def checkpoint(name: str, condition: object, hint: str = "") -> None:
     """Say that a promise of the lesson holds, or raise.
 
     Publishes `CHECKPOINT` data {"name": str, "passed": bool, "detail": str}, the detail being
@@ -38,7 +43,6 @@ def checkpoint(name, condition, hint=""):
     Example:
         checkpoint("the loss falls", last < first, hint="Is the learning rate 3e-3?")
     """
-    __tracebackhide__ = True  # a learner's traceback ends in the learner's cell
     name, passed = _checked_name(name), _as_bool(condition)
     hint = "" if passed else str(hint)
     shown = ("✓", "passed", name, "good") if passed else ("✗", "FAILED", name, "bad", hint)
@@ -48,7 +52,7 @@ def checkpoint(name, condition, hint=""):
         raise CheckpointFailed(f"{name}: {hint}" if hint else name)
 
 
-def record(name, value, unit=""):
+def record(name: str, value: object, unit: str = "") -> None:
     """Keep a figure for the report, and show it.
 
     Publishes `RECORD` data {"name": str, "value": int | float | bool | str, "unit": str}.
@@ -78,7 +82,7 @@ def record(name, value, unit=""):
     )
 
 
-def record_environment(summary, /, **facts):
+def record_environment(summary: str, /, **facts: object) -> None:
     """Keep facts about where a lesson ran, and show them as one plain line.
 
     Publishes `ENVIRONMENT` data, the facts. A notebook may do so several times, for its
@@ -103,9 +107,9 @@ def record_environment(summary, /, **facts):
 def _checked_name(name, what="name"):
     if not isinstance(name, str):
         raise TypeError(f"{what} must be a str, got {type(name).__name__}")
-    if not one_line(name).strip():
+    if not one_line(name):
         raise ValueError(f"{what} is empty")
-    return one_line(name).strip()
+    return one_line(name)
 
 
 def _as_bool(condition):

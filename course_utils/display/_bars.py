@@ -1,6 +1,7 @@
 """A few figures side by side: their bars, their values, and which is the best."""
 
 import math
+from collections.abc import Iterable, Mapping
 from numbers import Real
 
 from course_utils.display._numbers import format_column, scalar
@@ -13,13 +14,19 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 # The blocks and the background have one colour, so that the bar is smooth where styles are
 # kept, and is still drawn, by either of them, where some or all are stripped.
 _BAR = (
-    "display:inline-block;width:{percent:.1f}%;height:1.1em;line-height:1.1;overflow:hidden;"
-    "white-space:nowrap;vertical-align:top;border-radius:2px;color:{colour};background:{colour}"
+    "display:block;width:{percent:.1f}%;min-width:2px;height:1.1em;line-height:1.1;"
+    "overflow:hidden;white-space:nowrap;color:{colour};background:{colour}"
 )
+_TRACK = "background:rgba(128,128,128,0.15);height:1.1em;min-width:6em;margin:0.1em 0"
 _COLOUR, _BEST_COLOUR = "#7d8fa3", "#2f81f7"
 
 
-def show_bars(rows, title, unit="", lower_is_better=False):
+def show_bars(
+    rows: Mapping[str, float] | Iterable[tuple[str, float]],
+    title: str,
+    unit: str = "",
+    lower_is_better: bool = False,
+) -> None:
     """Show figures as horizontal bars from zero, the best one marked.
 
     Args:
@@ -36,12 +43,15 @@ def show_bars(rows, title, unit="", lower_is_better=False):
     Example:
         show_bars({"eager": 9100.0, "jit": 58200.0}, "Training speed", unit="examples/s")
     """
-    if not one_line(title).strip():
+    if not one_line(title):
         raise ValueError("show_bars needs a title that says what is compared")
     pairs = rows.items() if hasattr(rows, "items") else rows
     pairs = [_checked_pair(index, pair) for index, pair in enumerate(pairs)]
     labels, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    shown = [f"{text} {unit}".strip() for text in format_column(values)]
+    shown = [
+        text if value is None else one_line(f"{text} {unit}")
+        for text, value in zip(format_column(values), values, strict=True)
+    ]
     marks = _marks(values, lower_is_better)
     lengths = _lengths(values)
     reading = f"{'lower' if lower_is_better else 'higher'} is better"
@@ -52,7 +62,7 @@ def show_bars(rows, title, unit="", lower_is_better=False):
 def _checked_pair(index, pair):
     if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
         raise ValueError(f"row {index} is {pair!r}: expected a pair (label, value)")
-    label, value = one_line(pair[0]).strip(), scalar(pair[1])
+    label, value = one_line(pair[0]), scalar(pair[1])
     if not label:
         raise ValueError(f"row {index} has no label")
     if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
@@ -65,9 +75,9 @@ def _drawable(value):
 
 
 def _lengths(values):
-    """Return each bar's share of the longest, 0 to 1."""
+    """Return each bar's share of the longest, 0 to 1, or None where none can be drawn."""
     longest = max((value for value in values if _drawable(value)), default=0)
-    return [value / longest if longest and _drawable(value) else 0.0 for value in values]
+    return [value / (longest or 1) if _drawable(value) else None for value in values]
 
 
 def _marks(values, lower_is_better):
@@ -90,9 +100,7 @@ def _why_no_bar(value):
 
 def _blocks(length):
     """Return the bar in block characters; a value above zero shows at least a sliver."""
-    eighths = round(length * _CELLS * 8)
-    if length > 0:
-        eighths = max(eighths, 1)
+    eighths = round(length * _CELLS * 8) or int(length > 0)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
@@ -101,35 +109,49 @@ def _bars_text(lines, title, reading):
     shown_columns = max((width(shown) for _, _, shown, _ in lines), default=0)
     text = [f"{one_line(title)} ({reading})"]
     for label, length, shown, mark in lines:
-        bar = pad(_blocks(length), _CELLS, "left")
-        number = pad(one_line(shown), shown_columns, "right")
+        bar = pad(_blocks(length or 0), _CELLS, "left")
+        number = pad(shown, shown_columns, "right")
         text.append(f"{pad(label, label_columns, 'left')}  {bar}  {number}  {mark}".rstrip())
     return "\n".join(text if lines else [*text, "no rows"])
 
 
 def _bars_html(lines, title, reading):
-    body = "".join(_bar_html(*line) for line in lines)
+    # Wide enough for the longest label in one line, up to 32 characters; the bars take the rest.
+    label_em = 0.6 * min(32, max((width(label) for label, *_ in lines), default=0))
+    body = "".join(_bar_html(*line, label_em) for line in lines)
     if not lines:
         body = (
             f'<tr style="{ROW}"><td style="{CELL.format(align="left", line=0)}">no rows</td></tr>'
         )
     return (
-        f'<table style="{TABLE};width:100%;max-width:52em"><caption style="{CAPTION}">'
+        f'<table style="{TABLE};width:100%;max-width:56em"><caption style="{CAPTION}">'
         f'{as_html(title)} <span style="font-weight:normal">({reading})</span></caption>'
         f"<tbody>{body}</tbody></table>"
     )
 
 
-def _bar_html(label, length, shown, mark):
+def _bar_html(label, length, shown, mark, label_em):
     left, right = CELL.format(align="left", line=0), CELL.format(align="right", line=0)
-    best = mark.startswith("★")
-    bar = _BAR.format(percent=100 * length, colour=_BEST_COLOUR if best else _COLOUR)
-    blocks = _blocks(length)
-    drawn = f'<span aria-hidden="true" style="{bar}">{blocks}</span>' if blocks else ""
-    weight = "bold" if best else "normal"
+    weight = "bold" if mark.startswith("★") else "normal"
     return (
-        f'<tr style="{ROW}"><th scope="row" align="left" style="{left};font-weight:{weight}">'
-        f'{as_html(label)}</th><td align="left" style="{left};width:50%">{drawn}</td>'
-        f'<td align="right" style="{right};font-weight:{weight}">{as_html(shown)}</td>'
-        f'<td align="left" style="{left};font-weight:{weight}">{mark}</td></tr>'
+        f'<tr style="{ROW}"><th scope="row" align="left" '
+        f'style="{left};font-weight:normal;min-width:{label_em:.1f}em">{as_html(label)}</th>'
+        f'<td align="left" style="{left};width:100%">{_track_html(length, weight)}</td>'
+        f'<td align="right" style="{right};font-weight:{weight}">{_unbroken(shown)}</td>'
+        f'<td align="left" style="{left};font-weight:{weight}">{_unbroken(mark)}</td></tr>'
     )
+
+
+def _track_html(length, weight):
+    if length is None:
+        return ""
+    colour = _BEST_COLOUR if weight == "bold" else _COLOUR
+    bar = _BAR.format(percent=100 * length, colour=colour)
+    blocks = _blocks(length)
+    drawn = f'<span style="{bar}">{blocks}</span>' if blocks else ""
+    return f'<div aria-hidden="true" style="{_TRACK}">{drawn}</div>'
+
+
+def _unbroken(text):
+    # Not `white-space`: a value stays beside its unit where styles are stripped, too.
+    return as_html(text).replace(" ", "\u00a0")

@@ -4,16 +4,21 @@ import base64
 import html
 import io
 import sys
+from typing import TYPE_CHECKING
 
 from course_utils.display._publish import publish
-from course_utils.display._text import clean, one_line
+from course_utils.display._text import one_line
+
+if TYPE_CHECKING:  # scripts without a figure need no matplotlib
+    from matplotlib.figure import Figure
 
 
-def show_figure(figure, alt):
+def show_figure(figure: "Figure", alt: str) -> None:
     """Show a matplotlib figure as PNG, say in words what it shows, and close it.
 
     The background is opaque, so axis labels stay legible in a dark theme. `alt` goes into the
-    image's alt attribute, the plain text and the output metadata.
+    plain text, the output metadata and the alt attribute of an `<img>`: neither JupyterLab
+    nor nbconvert's lab template takes it from the metadata of a bare PNG.
 
     Args:
         figure: the matplotlib.figure.Figure; pyplot forgets it, so it isn't shown twice.
@@ -26,7 +31,7 @@ def show_figure(figure, alt):
     Example:
         show_figure(figure, alt="Training loss falls from 2.3 to 0.4 within 400 steps")
     """
-    if not isinstance(alt, str) or not clean(alt).strip():
+    if not isinstance(alt, str) or not one_line(alt):
         raise ValueError("alt must say in words what the figure shows")
     if not hasattr(figure, "savefig"):
         raise TypeError(f"expected a matplotlib Figure, got {type(figure).__name__}: ax.figure?")
@@ -35,7 +40,7 @@ def show_figure(figure, alt):
     _close(figure)
     encoded = base64.b64encode(png).decode()
     publish(
-        alt if "IPython" in sys.modules else f"[figure] {alt}",
+        f"Figure: {alt}",
         f'<img src="data:image/png;base64,{encoded}" alt="{html.escape(alt)}" width="{pixels}">',
         data={"image/png": encoded},
         metadata={"image/png": {"alt": alt, "width": pixels}},

@@ -4,10 +4,10 @@ from course_utils.display._publish import publish
 from course_utils.display._text import as_html, clean
 
 _TONES = {"info": "47,129,247", "good": "46,160,67", "warn": "210,140,20", "bad": "229,62,62"}
-_KINDS = {"info": ("ⓘ", "Note"), "good": ("✓", "Good"), "warn": ("⚠", "Warning")}
+_KINDS = {"info": ("»", "Note"), "good": ("✓", "Good"), "warn": ("⚠", "Warning")}
 
 
-def show_note(message, kind="info"):
+def show_note(message: str, kind: str = "info") -> None:
     """Show a message that must not be overlooked.
 
     Args:
@@ -28,7 +28,7 @@ def show_note(message, kind="info"):
     publish(*callout(sign, word, message, kind))
 
 
-def callout(sign, word, message, tone, detail=""):
+def callout(sign: str, word: str, message: str, tone: str, detail: str = "") -> tuple[str, str]:
     """Return (text, html) of a callout: sign and word, then the message, then the detail.
 
     Args:
@@ -49,9 +49,9 @@ def callout(sign, word, message, tone, detail=""):
         f"color:inherit;background:rgba({_TONES[tone]},0.1);padding:0.4em 0.8em;margin:0.3em 0;"
         f"border-left:4px solid rgb({_TONES[tone]});line-height:1.4;overflow-wrap:break-word"
     )
-    below = f"<br>{as_html(lines[1])}" if len(lines) > 1 else ""
+    below = "".join(f"<br>{as_html(line)}" for line in lines[1:])
     html = (
         f'<div style="{style}"><strong>{as_html(sign)} {as_html(word)}:</strong> '
-        f"<bdi>{as_html(clean(message).strip())}</bdi>{below}</div>"
+        f"<bdi>{as_html(message)}</bdi>{below}</div>"
     )
     return text, html

@@ -2,12 +2,13 @@
 
 import math
 import re
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 _NUMERIC_TEXT = re.compile(r"[<>≈~±]?\s*[-+\u2212]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?\s*[%\u00d7x]?")
 
 
-def scalar(value):
+def scalar(value: object) -> object:
     """Return a NumPy or JAX scalar (0-d array) as the Python value it holds, others unchanged.
 
     Example:
@@ -18,7 +19,7 @@ def scalar(value):
     return value
 
 
-def format_value(value):
+def format_value(value: object) -> str:
     """Return `value` as a reader wants it.
 
     str as given; bool yes or no; None a dash; int with thousands separators; float with four
@@ -44,10 +45,10 @@ def format_value(value):
 def _format_float(number):
     if 999.95 <= abs(number) < 1e9:
         return f"{number:,.0f}"
-    return f"{number:.4g}"
+    return f"{number + 0.0:.4g}"  # + 0.0: no "-0"
 
 
-def format_column(values):
+def format_column(values: Iterable[object]) -> list[str]:
     """Return the values of one column as text; its floats share their number of decimals.
 
     Only floats of similar size do (the largest less than 100 times the smallest): otherwise
@@ -70,7 +71,7 @@ def _is_float(value):
     return isinstance(value, float) and math.isfinite(value)
 
 
-def is_numeric(values):
+def is_numeric(values: Iterable[object]) -> bool:
     """Whether a column reads as numbers: numbers, or text such as "1.5", "12 %" or "3.1x"."""
     shown = [value for value in map(scalar, values) if value is not None and value != ""]
     return bool(shown) and all(map(_reads_as_number, shown))

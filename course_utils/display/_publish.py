@@ -4,10 +4,15 @@ import sys
 
 from course_utils.display._text import width
 
-_ASCII = str.maketrans("✓✗★ⓘ⚠─█▉▊▋▌▍▎▏⏎\u2013·…", "+x*i!-######  /-..")
+_ASCII = str.maketrans("✓✗★»⚠─█▉▊▋▌▍▎▏⏎\u2013\u00a0", "+x*>!-######  /- ")
 
 
-def publish(text, html=None, data=None, metadata=None):
+def publish(
+    text: str,
+    html: str | None = None,
+    data: dict[str, object] | None = None,
+    metadata: dict[str, dict] | None = None,
+) -> None:
     """Publish one display bundle; outside IPython print its text.
 
     Args:
@@ -31,7 +36,7 @@ def publish(text, html=None, data=None, metadata=None):
     display(bundle, raw=True, metadata=metadata or {})
 
 
-def _in_ipython():
+def _in_ipython() -> bool:
     # A shell can only be running if IPython has been imported: scripts never pay for it.
     ipython = sys.modules.get("IPython")
     return ipython is not None and ipython.get_ipython() is not None

@@ -1,5 +1,7 @@
 """Rows and columns, as an HTML table and as monospace text."""
 
+from collections.abc import Iterable, Sequence
+
 from course_utils.display._numbers import format_column, is_numeric
 from course_utils.display._publish import publish
 from course_utils.display._text import as_html, one_line, pad, width
@@ -12,15 +14,20 @@ TABLE = (
     "color:inherit;background:transparent;border-collapse:collapse;font-size:1em;"
     "margin:0.4em 0;table-layout:auto"
 )
-CAPTION = "caption-side:top;text-align:left;color:inherit;font-weight:bold;padding:0 0 0.4em 0"
+CAPTION = "caption-side:top;text-align:left;color:inherit;font-weight:bold;padding:0 0.75em 0.4em"
 ROW = "background:transparent"
 CELL = (
-    "padding:0.3em 0.9em;color:inherit;text-align:{align};vertical-align:top;line-height:1.35;"
+    "padding:0.3em 0.75em;color:inherit;text-align:{align};vertical-align:top;line-height:1.35;"
     "overflow-wrap:break-word;border-bottom:1px solid rgba(128,128,128,{line})"
 )
 
 
-def show_table(headers, rows, title=None, aligns=None):
+def show_table(
+    headers: Sequence[str],
+    rows: Iterable[Iterable[object]],
+    title: str | None = None,
+    aligns: Sequence[str | None] | None = None,
+) -> None:
     """Show rows of values under headers.
 
     Args:
@@ -49,11 +56,11 @@ def show_table(headers, rows, title=None, aligns=None):
 
 
 def _checked_headers(headers):
-    headers = [headers] if isinstance(headers, str) else [str(header) for header in headers]
+    headers = [] if isinstance(headers, str) else ["" if h is None else str(h) for h in headers]
     if not headers:
-        raise ValueError("show_table needs at least one header")
+        raise ValueError("headers must be a list of at least one column name")
     for index, header in enumerate(headers):
-        if not one_line(header).strip():
+        if not one_line(header):
             raise ValueError(f"header {index} is empty: every column needs a name")
     return headers
 

@@ -11,7 +11,7 @@ _LINE_BREAK = re.compile(r"\r\n|[\n\r\v\f\x85\u2028\u2029]")
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def clean(text):
+def clean(text: object) -> str:
     r"""Return `text` with only "\n" as line break and no other control character.
 
     ANSI sequences and directional overrides are removed, tabs become spaces, and whatever
@@ -30,25 +30,25 @@ def _visible(char):
     return char
 
 
-def one_line(text):
+def one_line(text: object) -> str:
     r"""Return `text` cleaned, each line break shown as "⏎": one row of a table stays one line.
 
     Example:
         one_line("first\nsecond")  # 'first ⏎ second'
     """
-    return clean(text).strip("\n").replace("\n", " ⏎ ")
+    return clean(text).strip().replace("\n", " ⏎ ")
 
 
-def as_html(text):
+def as_html(text: object) -> str:
     r"""Return `text` cleaned and escaped for HTML content, line breaks as `<br>`.
 
     Example:
         as_html("a < b\nc")  # 'a &lt; b<br>c'
     """
-    return html.escape(clean(text).strip("\n")).replace("\n", "<br>")
+    return html.escape(clean(text).strip()).replace("\n", "<br>")
 
 
-def width(text):
+def width(text: str) -> int:
     """Return how many terminal columns `text` takes: wide and combining characters count so."""
     if text.isascii():
         return len(text)
@@ -57,7 +57,7 @@ def width(text):
     return cell_len(text)
 
 
-def pad(text, columns, align):
+def pad(text: str, columns: int, align: str) -> str:
     """Return `text` filled with spaces to `columns`: align is left, right or center."""
     missing = columns - width(text)
     before = {"left": 0, "right": missing, "center": missing // 2}[align]
