@@ -169,14 +169,15 @@ def _too_few(wanted: int, have: int) -> str:
 
 
 def _in_one_line(devices: Sequence[jax.Device]) -> str:
-    count, kind, cores = len(devices), devices[0].device_kind, _cores()
+    count, kind = len(devices), devices[0].device_kind
+    cores = f"{_cores()} core{'s' if _cores() > 1 else ''}"
     if simulated(devices):
         return (
-            f"{count} simulated CPU devices on this machine's {cores} core(s): placement, "
+            f"{count} simulated CPU devices on this machine's {cores}: placement, "
             "communication and results are real, timings say nothing about speed."
         )
     if devices[0].platform == "cpu":
-        return f"No GPU in use: JAX computes on this machine's CPU ({cores} core(s))."
+        return f"No GPU in use: JAX computes on this machine's CPU ({cores})."
     name = "GPU" if devices[0].platform in ("gpu", "cuda", "rocm") else devices[0].platform.upper()
     return f"{count} {name}{'s' if count > 1 else ''}: {kind}."
 
