@@ -35,7 +35,8 @@ report("record", name="nan", value=float("nan"), unit="loss")
 report("record", name="python", value=sys.executable, unit="")
 report("record", name="cwd", value=os.getcwd(), unit="")
 report("record", name="env", value=dict(os.environ), unit="")
-report("environment", backend="none", greeting="Grüße")
+record("speed", 1234.5, unit="examples/s")
+record_environment("Grüße", backend="none", greeting="Grüße")
 """
 MEMORY = "big = bytearray(300_000_000); big[::4096] = b'x' * len(big[::4096]); del big"
 STUCK = "import ctypes, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -56,7 +57,7 @@ def lab(tmp_path_factory):
     lab.lesson("07_exits", "import sys; sys.exit()", "1")
     lab.lesson("08_empty")
     lab.lesson("09_leaves_children", FOUR_KINDS_OF_CHILDREN.replace("child-", "left-"), "1")
-    lab.lesson("10_aborts", "import os; os.write(2, b'F0000 rendezvous\\n'); os.abort()")
+    lab.lesson("10_aborts", "import os; os.abort()")
     home = lab.place / "home"
     other = home / ".local/share/jupyter/kernels/python3"
     other.mkdir(parents=True)
@@ -115,7 +116,8 @@ def test_parameters_take_effect_in_the_lesson(entry):
 
 def test_reports_of_a_lesson_are_collected(entry):
     good = entry["01_good"]
-    assert good["checkpoints"] == [{"name": "it adds up", "passed": True, "detail": "unused"}]
+    assert good["checkpoints"] == [{"name": "it adds up", "passed": True, "detail": ""}]
+    assert good["results"]["speed"] == {"value": 1234.5, "unit": "examples/s"}
     assert good["results"]["nan"] == {"value": "nan", "unit": "loss"}
     assert good["error"] is None
 
@@ -161,7 +163,7 @@ def test_an_error_is_reported_with_its_cell(entry):
 
 def test_a_failed_checkpoint_is_reported_with_its_hint(entry):
     error = entry["03_checkpoint"]["error"]
-    assert error["message"] == "AssertionError: loss falls"
+    assert error["message"] == "CheckpointFailed: loss falls"
     assert error["hint"] == "Lower RATE."
 
 
@@ -175,9 +177,9 @@ def test_a_killed_kernel_is_reported_as_dead_with_a_hint(entry):
     assert "out of memory" in error["hint"]
 
 
-def test_what_a_crashing_kernel_printed_is_in_the_message(entry):
+def test_a_kernel_that_crashes_is_told_from_one_that_was_killed(entry):
     error = entry["10_aborts"]["error"]
-    assert error["message"] == "The kernel died (SIGABRT).\nF0000 rendezvous"
+    assert error["message"].startswith("The kernel died (SIGABRT).")
     assert "DEVICES" in error["hint"]
 
 
@@ -221,7 +223,7 @@ def test_only_finished_files_are_left_in_the_run(lab):
     kept = {path.name for path in lab.latest.iterdir()}
     stems = {path.stem for path in lab.notebooks.glob("*.ipynb")}
     wanted = {f"{stem}.{kind}" for stem in stems for kind in ("ipynb", "html")}
-    assert kept == {"results.json", "10_aborts.log", *wanted}
+    assert kept == {"results.json", *wanted}
     assert {path.name for path in lab.runs.iterdir()} == {"latest", lab.latest.name}
     assert os.readlink(lab.runs / "latest") == lab.latest.name
 

@@ -68,7 +68,8 @@ def _failure(
     hint = reported.failed[-1]["detail"] if reported.failed else ""
     done, planned = len(execution.cell_seconds), execution.cells
     if isinstance(raised, PapermillExecutionError):
-        return Reason("failed", f"{raised.ename}: {raised.evalue}", hint)
+        said = f"{raised.ename}: {raised.evalue}"
+        return Reason("failed", said.removesuffix(hint).rstrip(": "), hint)
     if raised:
         said = f"{type(raised).__name__}: {raised}\n{tail(execution.log)}"
         return Reason("failed", f"The lesson could not be executed. {said}", hint)
