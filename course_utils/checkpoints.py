@@ -122,8 +122,9 @@ def _as_bool(condition):
         raise TypeError(
             f"condition is a boolean array of shape {shape}: write its .all() or .any()"
         )
+    kind = f"of type {type(condition).__name__}" if dtype is None else f"of dtype {dtype}"
     raise TypeError(
-        f"condition is {type(condition).__name__}, not a boolean: write the comparison you mean, "
+        f"condition is {kind}, not a boolean: write the comparison you mean, "
         "for example `loss < 0.5` (any number but 0 counts as true, even NaN)"
     )
 

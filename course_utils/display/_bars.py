@@ -17,7 +17,7 @@ _BAR = (
     "display:block;width:{percent:.1f}%;min-width:2px;height:1.1em;line-height:1.1;"
     "overflow:hidden;white-space:nowrap;color:{colour};background:{colour}"
 )
-_TRACK = "background:rgba(128,128,128,0.15);height:1.1em;min-width:6em;margin:0.1em 0"
+_TRACK = "background:rgba(128,128,128,0.15);height:1.1em;min-width:4em;margin:0.1em 0"
 _COLOUR, _BEST_COLOUR = "#7d8fa3", "#2f81f7"
 
 
@@ -116,8 +116,8 @@ def _bars_text(lines, title, reading):
 
 
 def _bars_html(lines, title, reading):
-    # Wide enough for the longest label in one line, up to 32 characters; the bars take the rest.
-    label_em = 0.6 * min(32, max((width(label) for label, *_ in lines), default=0))
+    # Wide enough for the longest label in one line, up to 24 characters; the bars take the rest.
+    label_em = 0.6 * min(24, max((width(label) for label, *_ in lines), default=0))
     body = "".join(_bar_html(*line, label_em) for line in lines)
     if not lines:
         body = (
@@ -138,7 +138,7 @@ def _bar_html(label, length, shown, mark, label_em):
         f'style="{left};font-weight:normal;min-width:{label_em:.1f}em">{as_html(label)}</th>'
         f'<td align="left" style="{left};width:100%">{_track_html(length, weight)}</td>'
         f'<td align="right" style="{right};font-weight:{weight}">{_unbroken(shown)}</td>'
-        f'<td align="left" style="{left};font-weight:{weight}">{_unbroken(mark)}</td></tr>'
+        f'<td align="left" style="{left};font-weight:{weight}">{_unbroken(mark) if weight == "bold" else mark}</td></tr>'
     )
 
 
