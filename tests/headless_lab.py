@@ -53,7 +53,7 @@ class Lab:
         return subprocess.Popen(
             [sys.executable, "-m", "course_utils.headless", *where, *options],
             cwd="/",
-            env={**os.environ, "PYTHONPATH": str(self.modules), **(env or {})},
+            env={**os.environ, "PYTHONPATH": self._path(), **(env or {})},
             **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **how},
         )
 
@@ -62,6 +62,10 @@ class Lab:
         runner = self.start(*options, env=env, **how)
         said, _ = runner.communicate(timeout=120)
         return runner.returncode, said
+
+    def _path(self) -> str:
+        inherited = os.environ.get("PYTHONPATH")
+        return os.pathsep.join([str(self.modules)] + ([inherited] if inherited else []))
 
     @property
     def latest(self) -> Path:

@@ -115,6 +115,17 @@ def test_files_that_cannot_be_written_are_named_and_the_run_goes_on(tmp_path):
     assert not list(lab.latest.glob(".*"))
 
 
+def test_a_reader_of_the_log_that_goes_away_does_not_end_the_run(tmp_path):
+    lab = Lab(tmp_path)
+    lab.lesson("01_good", "1")
+    lab.lesson("02_good", "1")
+    runner = lab.start(stderr=None)
+    runner.stdout.readline()
+    runner.stdout.close()
+    assert runner.wait(timeout=60) == 0
+    assert [x["status"] for x in lab.results()["notebooks"]] == ["passed", "passed"]
+
+
 @pytest.fixture
 def full_disk(monkeypatch):
     """Files that exist stay readable; a write keeps a few bytes and fails."""

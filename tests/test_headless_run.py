@@ -39,6 +39,11 @@ record("speed", 1234.5, unit="examples/s")
 record_environment("Grüße", backend="none", greeting="Grüße")
 """
 MEMORY = "big = bytearray(300_000_000); big[::4096] = b'x' * len(big[::4096]); del big"
+CHILD_MEMORY = """
+import subprocess, sys
+code = "import time; big = b'x' * 300_000_000; time.sleep(0.5)"
+subprocess.run([sys.executable, "-c", code])
+"""
 STUCK = "import ctypes, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 STUCK += "ctypes.PyDLL(None).sleep(600)  # C code that holds the interpreter's lock"
 
@@ -54,7 +59,7 @@ def lab(tmp_path_factory):
     lab.lesson("04_swallowed", REPORTS, "try:\n  checkpoint('x', False)\nexcept Exception:\n  pass")
     lab.lesson("05_killed", FOUR_KINDS_OF_CHILDREN + "os.kill(os.getpid(), 9)")
     lab.lesson("06_stuck", "print('before')", STUCK, "print('after')")
-    lab.lesson("07_exits", "import sys; sys.exit()", "1")
+    lab.lesson("07_exits", CHILD_MEMORY, "import sys; sys.exit()", "1")
     lab.lesson("08_empty")
     lab.lesson("09_leaves_children", FOUR_KINDS_OF_CHILDREN.replace("child-", "left-"), "1")
     lab.lesson("10_aborts", "import os; os.abort()")
@@ -133,6 +138,10 @@ def test_a_short_peak_of_memory_is_seen(entry):
     assert entry["02_raises"]["peak_memory_mb"] < 250
 
 
+def test_the_memory_of_processes_that_a_lesson_starts_counts(entry):
+    assert 330 < entry["07_exits"]["peak_memory_mb"] < 600
+
+
 def test_the_kernel_is_this_python_whatever_the_user_has_installed(lab, entry):
     assert entry["01_good"]["results"]["python"]["value"] == sys.executable
 
@@ -192,7 +201,7 @@ def test_a_cell_that_never_ends_is_a_timeout_even_if_it_heeds_no_interrupt(entry
 
 
 def test_a_lesson_that_ends_itself_early_has_not_passed(entry):
-    assert "after 3 of 4 code cells" in entry["07_exits"]["error"]["message"]
+    assert "after 4 of 5 code cells" in entry["07_exits"]["error"]["message"]
 
 
 def test_a_lesson_that_produced_nothing_has_not_passed(entry):

@@ -82,7 +82,7 @@ def _run(
     course = Course(folder, limits, stop, for_this_terminal())
     entries = course.run(chosen, values)["notebooks"]
     lines = ["", *summary.table(entries), *summary.failures(entries), *summary.where(folder)]
-    print("\n".join(lines), flush=True)
+    course.progress.say("\n".join(lines))
     return stop.exit_status or summary.exit_status(entries, folder)
 
 

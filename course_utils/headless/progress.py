@@ -32,9 +32,12 @@ class Progress:
             f"{passed}/{len(entry['checkpoints'])} checkpoints"
         )
 
-    def say(self, line: str) -> None:
-        """Print a line that stays."""
-        print(line, flush=True)
+    def say(self, text: str) -> None:
+        """Print lines that stay; a reader that went away (`| head`) does not end the run."""
+        try:
+            print(text, flush=True)
+        except OSError:
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 class LiveProgress(Progress):
