@@ -158,8 +158,10 @@ def test_three_hundred_data_parallel_steps_on_eight_simulated_devices_end():
         labels = random.integers(0, 10, 4096, dtype=np.uint8)
         optimizer = optax.adamw(3e-3)
         timing = measure(
-            mlp.make_train_step(optimizer),
-            mlp.init_state(jax.random.key(0), (784, 256, 128, 10), optimizer, whole),
+            mlp.make_train_step(mlp.loss_and_accuracy, optimizer),
+            mlp.init_state(
+                mlp.init_params(jax.random.key(0), (784, 256, 128, 10)), optimizer, whole
+            ),
             mlp.make_batches(images, labels, 512, split),
             steps=100,
             repeats=3,

@@ -10,7 +10,6 @@ import optax
 
 Params = list[dict[str, jax.Array]]
 Batch = tuple[jax.Array, jax.Array]
-State = tuple[Params, optax.OptState]
 
 
 def to_model_input(images: np.ndarray) -> np.ndarray:
@@ -72,17 +71,23 @@ def loss_and_accuracy(params: Params, batch: Batch) -> tuple[jax.Array, jax.Arra
 
 
 def make_train_step(
+    loss_fn: Callable[[Any, Any], tuple[jax.Array, jax.Array]],
     optimizer: optax.GradientTransformation,
-) -> Callable[[State, Batch], tuple[State, dict[str, jax.Array]]]:
+) -> Callable[[Any, Any], tuple[Any, dict[str, jax.Array]]]:
     """Jit a step `(params, optimizer state), batch -> the same, new, and its metrics`.
 
-    The metrics are those before the update: loss, accuracy and the gradient's global norm.
+    The metrics are those before the update: loss, accuracy and the gradient's global norm,
+    float32 scalars.
+
+    Args:
+        loss_fn: (params, batch) -> (loss, accuracy), such as `loss_and_accuracy`.
+        optimizer: any Optax optimizer.
     """
 
     @jax.jit
-    def train_step(state: State, batch: Batch) -> tuple[State, dict[str, jax.Array]]:
+    def train_step(state: Any, batch: Any) -> tuple[Any, dict[str, jax.Array]]:
         params, opt_state = state
-        compute = jax.value_and_grad(loss_and_accuracy, has_aux=True)
+        compute = jax.value_and_grad(loss_fn, has_aux=True)
         (loss, accuracy), grads = compute(params, batch)
         updates, opt_state = optimizer.update(grads, opt_state, params)
         params = optax.apply_updates(params, updates)
@@ -93,11 +98,7 @@ def make_train_step(
 
 
 def init_state(
-    key: jax.Array,
-    sizes: Sequence[int],
-    optimizer: optax.GradientTransformation,
-    device: jax.Device,
-) -> State:
-    """Fresh params and optimizer state, committed to `device` together (a sharding works too)."""
-    params = init_params(key, sizes)
+    params: Any, optimizer: optax.GradientTransformation, device: jax.Device
+) -> tuple[Any, optax.OptState]:
+    """Params and a fresh optimizer state, committed to `device` together (or to a sharding)."""
     return jax.device_put((params, optimizer.init(params)), device)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lessons import LESSONS, NOTEBOOKS, ROOT, code_cells
+from lesson_files import LESSONS, NOTEBOOKS, ROOT, code_cells
 from nbclient import NotebookClient
 
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)

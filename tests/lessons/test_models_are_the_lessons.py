@@ -4,7 +4,7 @@ import ast
 import re
 
 import pytest
-from lessons import NOTEBOOKS, ROOT, code_of
+from lesson_files import NOTEBOOKS, ROOT, code_of
 
 MODELS = sorted(p for p in (ROOT / "course_utils/models").glob("*.py") if p.stem != "__init__")
 
