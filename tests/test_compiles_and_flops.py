@@ -46,11 +46,18 @@ def test_a_product_counts_two_operations_per_term():
 
 
 def test_a_batched_product_counts_every_batch():
-    assert matmul_flops(lambda a, b: jnp.einsum("bij,bjk->bik", a, b), jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))) == 5 * 48
+    assert (
+        matmul_flops(
+            lambda a, b: jnp.einsum("bij,bjk->bik", a, b), jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))
+        )
+        == 5 * 48
+    )
 
 
 def test_a_gradient_counts_forward_and_backward_products():
-    loss = lambda b, a: ((a @ b) ** 2).sum()
+    def loss(b, a):
+        return ((a @ b) ** 2).sum()
+
     assert matmul_flops(jax.jit(jax.grad(loss)), RIGHT, LEFT) == 2 * 48
     assert matmul_flops(jax.grad(loss, argnums=(0, 1)), RIGHT, LEFT) == 3 * 48
 

@@ -2,8 +2,9 @@
 
 import pkgutil
 
-import course_utils
 from processes import run_python
+
+import course_utils
 
 MODULES = sorted(
     module.name

@@ -31,7 +31,8 @@ def _bare(tree: ast.AST) -> ast.AST:
 @pytest.mark.parametrize("module", MODELS, ids=lambda path: path.stem)
 def test_every_function_of_a_model_is_a_cell_of_its_lesson(module):
     source = module.read_text()
-    lesson = NOTEBOOKS / f"{re.search(r'lesson (\d\d_\w+)', ast.get_docstring(ast.parse(source)))[1]}.ipynb"
+    names_its_lesson = re.search(r"lesson (\d\d_\w+)", ast.get_docstring(ast.parse(source)))
+    lesson = NOTEBOOKS / f"{names_its_lesson[1]}.ipynb"
     taught = bare_functions(code_of(lesson))
     for name, function in bare_functions(source).items():
         assert name in taught, f"{lesson.name} doesn't define {name}"
