@@ -4,6 +4,8 @@ Run as a script of its own (a fork of pytest would carry its threads and whateve
 have started); the job is JSON in argv[1], and each child prints its outcome as one JSON line.
 """
 
+import io
+import itertools
 import json
 import os
 import random
@@ -60,21 +62,34 @@ def fork(job: dict, gate: tuple[int, int] | None = None, die_at: list | None = N
 
 
 def arrange_death(step: str, count: int) -> None:
-    """SIGKILL this process just before its `count`-th fsync, or just after that rename."""
-    calls = 0
-    owner, name = {"fsync": (os, "fsync"), "rename": (Path, "replace")}[step]
-    real = getattr(owner, name)
+    """SIGKILL this process in the middle of its `count`-th write, or before that fsync or rename."""
+    counter = itertools.count(1)
+    open_path = Path.open
 
-    def deadly(*arguments):
-        nonlocal calls
-        calls += 1
-        if step == "rename":
-            real(*arguments)
-        if calls == count:
+    class DyingFile(io.FileIO):
+        def write(self, content):
+            super().write(content[: len(content) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments) if step == "fsync" else None
 
-    setattr(owner, name, deadly)
+    def open_dying(path, mode="r"):
+        if mode == "wb" and next(counter) == count:
+            return DyingFile(path, mode)
+        return open_path(path, mode)
+
+    def die_before(real):
+        def deadly(*arguments):
+            if next(counter) == count:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments)
+
+        return deadly
+
+    if step == "write":
+        Path.open = open_dying
+    elif step == "fsync":
+        os.fsync = die_before(os.fsync)
+    else:
+        Path.replace = die_before(Path.replace)
 
 
 def half_written(folder: Path) -> list[str]:
@@ -120,5 +135,5 @@ if __name__ == "__main__":
     settings.PACKAGE_FOLDER = Path(job["package"])
     settings.MIRRORS = ()
     download.LIMITS = download.Limits(**job["limits"])
-    cache.LOCK_WAIT_S, cache.LOCK_PATIENCE_S = job.get("lock_wait", 20.0), 1.0
+    cache.LOCK_WAIT_S, cache.LOCK_PATIENCE_S = job.get("lock_wait", 60.0), 1.0
     (killed if "steps" in job else at_once)(job)

@@ -264,6 +264,11 @@ def test_a_damaged_gz_is_named(spoil, reason, world):
         load(allow_sample=False)
 
 
+def test_a_gz_that_unpacks_to_much_more_is_not_unpacked_to_its_end(world):
+    spec = world.specs[0]
+    assert len(idx.gunzip(gzip.compress(bytes(10 * spec.size)), spec)) == spec.size + 1
+
+
 def test_a_change_that_keeps_size_and_time_is_found_by_verify(world, capfd):
     world.folder("package")
     load()

@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 from fashion_mnist_world import (
-    FAST,
+    HASTY,
+    PATIENT,
     Misbehaviour,
     refusing_url,
     server,
@@ -34,7 +34,7 @@ def run_children(world, environment=None, **job) -> tuple[list[dict], str]:
         "processes": 1,
         "specs": [dataclasses.astuple(spec) for spec in world.specs],
         "package": str(world.package),
-        "limits": dataclasses.asdict(FAST),
+        "limits": dataclasses.asdict(PATIENT),
         "cache": str(world.cache),
         "arguments": {"allow_sample": False},
         **job,
@@ -44,7 +44,7 @@ def run_children(world, environment=None, **job) -> tuple[list[dict], str]:
         env={**os.environ, "TMPDIR": tempfile.gettempdir(), **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     return [json.loads(line) for line in finished.stdout.splitlines()], finished.stderr
@@ -64,10 +64,11 @@ def test_thirty_processes_that_start_at_once_fetch_each_file_once(world):
 
 def test_thirty_processes_without_a_network_wait_for_one_failure_not_thirty(world):
     with server(world.packed, Misbehaviour.never_answers) as mirror:
-        begin = time.monotonic()
-        outcomes, _ = run_children(world, {"FASHION_MNIST_MIRRORS": mirror.url}, processes=30)
-        assert time.monotonic() - begin < 15  # one after the other: 18 s and the start
-        assert mirror.gets.total() == FAST.attempts
+        environment = {"FASHION_MNIST_MIRRORS": mirror.url}
+        hasty = dataclasses.asdict(HASTY)
+        outcomes, _ = run_children(world, environment, processes=30, limits=hasty)
+        # Thirty times as many, if each asked; a few may start after the first has failed.
+        assert mirror.gets.total() <= 3 * HASTY.attempts
     assert len(outcomes) == 30
     assert all("stalled" in outcome["error"] for outcome in outcomes), outcomes
 
@@ -76,9 +77,9 @@ def test_a_later_load_asks_a_server_again_that_failed_before(world):
     environment = {}
     with server(world.packed, Misbehaviour.fails_once) as mirror:
         environment["FASHION_MNIST_MIRRORS"] = mirror.url
-        once = {**dataclasses.asdict(FAST), "attempts": 1}
+        once = {**dataclasses.asdict(PATIENT), "attempts": 1}
         first, _ = run_children(world, environment, limits=once)
-        assert "HTTP 503 (1 attempts)" in first[0]["error"]
+        assert "HTTP 503" in first[0]["error"]
         mirror.behave = Misbehaviour.none
         second, _ = run_children(world, environment, limits=once)
     assert second[0]["right"]
@@ -101,7 +102,7 @@ def test_sigkill_at_ten_random_moments_leaves_a_cache_that_the_next_load_repairs
 
 
 def test_sigkill_at_each_step_of_writing_leaves_a_cache_that_the_next_load_repairs(world):
-    steps = [(step, count) for step in ("fsync", "rename") for count in range(1, 9)]
+    steps = [(step, count) for step in ("write", "fsync", "rename") for count in range(1, 9)]
     world.folder("package")
     deaths, _ = run_children(world, seed=0, moments=0, steps=steps)
     assert len(deaths) == len(steps)

@@ -40,7 +40,7 @@ def fetch(url: str, max_bytes: int) -> bytes:
             failure = error
         if attempt + 1 < LIMITS.attempts:
             time.sleep(LIMITS.pause_s * 2**attempt)
-    raise Unavailable(f"{failure} ({LIMITS.attempts} attempts)")
+    raise Unavailable(f"{failure}, {LIMITS.attempts} times")
 
 
 def _attempt(url: str, max_bytes: int, deadline: float) -> bytes:
