@@ -12,10 +12,12 @@ from course_utils.display._text import as_html, one_line, pad, width
 _CELLS = 24  # length of the longest bar, in characters
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 # The blocks and the background have one colour, so that the bar is smooth where styles are
-# kept, and is still drawn, by either of them, where some or all are stripped.
+# kept, and is still drawn, by either of them, where some or all are stripped. Width 0 keeps
+# the blocks from widening a narrow page; the edge on the left shows the smallest value.
 _BAR = (
-    "display:block;width:{percent:.1f}%;min-width:2px;height:1.1em;line-height:1.1;"
-    "overflow:hidden;white-space:nowrap;color:{colour};background:{colour}"
+    "display:block;width:0;min-width:{percent:.1f}%;height:1.1em;line-height:1.1;overflow:hidden;"
+    "white-space:nowrap;border-left:2px solid {colour};box-sizing:border-box;color:{colour};"
+    "background:{colour}"
 )
 _TRACK = "background:rgba(128,128,128,0.15);height:1.1em;min-width:4em;margin:0.1em 0"
 _COLOUR, _BEST_COLOUR = "#7d8fa3", "#2f81f7"
@@ -95,7 +97,7 @@ def _why_no_bar(value):
         return "not a number"
     if math.isinf(value):
         return "infinite"
-    return "below zero: no bar" if value < 0 else ""
+    return "below zero" if value < 0 else ""
 
 
 def _blocks(length):
@@ -138,7 +140,7 @@ def _bar_html(label, length, shown, mark, label_em):
         f'style="{left};font-weight:normal;min-width:{label_em:.1f}em">{as_html(label)}</th>'
         f'<td align="left" style="{left};width:100%">{_track_html(length, weight)}</td>'
         f'<td align="right" style="{right};font-weight:{weight}">{_unbroken(shown)}</td>'
-        f'<td align="left" style="{left};font-weight:{weight}">{_unbroken(mark) if weight == "bold" else mark}</td></tr>'
+        f'<td align="left" style="{left};font-weight:{weight}">{_unbroken(mark)}</td></tr>'
     )
 
 
