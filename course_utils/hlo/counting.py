@@ -53,8 +53,9 @@ def collectives(compiled: jax.stages.Compiled | str) -> list[Collective]:
 
     Those inside `lax.scan` count once per iteration, also through nested loops. Of the branches
     of a `lax.cond` only the dearest counts: the most bytes, then the most executions. Those of
-    one kind, size and group size are one record; the largest total comes first. What a custom
-    call or a host callback sends can't be seen.
+    one kind, size and group size are one record; the largest total comes first. Bytes are those
+    of the arrays that XLA really sends: for CPU devices it widens bfloat16 to float32 first. What
+    a custom call or a host callback sends can't be seen.
 
     Args:
         compiled: `jitted.lower(...).compile()`, or the HLO text of its `as_text()`, for CPU or
@@ -70,8 +71,8 @@ def collectives(compiled: jax.stages.Compiled | str) -> list[Collective]:
         >>> collectives(jax.jit(step).lower(state, batch).compile())
         [Collective(kind='all-reduce', executions=1, bytes=7454768, group_size=8)]
     """
-    module = parse(compiled if isinstance(compiled, str) else _text_of(compiled))
-    counts = Walk(module).executed(module.entry)
+    text = compiled if isinstance(compiled, str) else _text_of(compiled)
+    counts = Walk(parse(text)).executed_by_module()
     found = [Collective(kind, n, size, group) for (kind, size, group), n in counts.items() if n]
     return sorted(found, key=lambda c: (-c.total_bytes, -c.executions, c.kind, c.group_size))
 

@@ -35,12 +35,24 @@ class Walk:
         self.module = module
         self._known: dict[str, Counts | None] = {}
 
-    def executed(self, computation: Computation) -> Counts:
-        """Count what one run of a computation executes, and of all that it calls.
+    def executed_by_module(self) -> Counts:
+        """Count what one call of the module executes.
 
         Raises:
             ValueError: something that communicates can't be counted; names the line.
         """
+        counts = self.executed(self.module.entry)
+        for computation in self.module.computations.values():
+            # XLA prints none that nothing calls: the call is there, and wasn't understood.
+            if computation.name not in self._known and self.executed(computation):
+                raise ValueError(
+                    f"HLO text, line {computation.line}: %{computation.name} holds collectives, "
+                    "and nothing here is known to call it."
+                )
+        return counts
+
+    def executed(self, computation: Computation) -> Counts:
+        """Count what one run of a computation executes, and of all that it calls."""
         if computation.name not in self._known:
             self._known[computation.name] = None  # until it is known: it is being counted
             counts: Counts = Counter()

@@ -54,7 +54,10 @@ def shared_block(devices):
 
     def loss(params, x):
         first, weight, bias = params
-        block = lambda h, _: (jnp.tanh(h @ weight + bias), None)
+
+        def block(h, _):
+            return (jnp.tanh(h @ weight + bias), None)
+
         return (jax.lax.scan(block, x @ first, None, length=5)[0] ** 2).mean()
 
     def step(params, x):
@@ -70,13 +73,20 @@ def subgroups(devices):
     mesh = Mesh(np.array(devices).reshape(2, 4), ("a", "b"))
 
     def outer(x, _):
-        inner = lambda y, _: (jax.lax.psum(y, "b") * 0.5, None)
+        def inner(y, _):
+            return (jax.lax.psum(y, "b") * 0.5, None)
+
         return jax.lax.scan(inner, x, None, length=3)[0] + jax.lax.psum(x, "a"), None
 
     def program(x):
         x, _ = jax.lax.scan(outer, x, None, length=5)
-        twice = lambda x: jax.lax.psum(jax.lax.psum(x, "b") * x, "b")
-        once = lambda x: jax.lax.psum(x, "b") * 2
+
+        def twice(x):
+            return jax.lax.psum(jax.lax.psum(x, "b") * x, "b")
+
+        def once(x):
+            return jax.lax.psum(x, "b") * 2
+
         return jax.lax.cond(jax.lax.psum(x.sum(), ("a", "b")) > 0, twice, once, x)
 
     return manual(program, mesh, P("a", "b"), P("a", "b")).lower(placed(mesh, (8, 8), "a", "b"))
