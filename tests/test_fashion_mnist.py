@@ -138,7 +138,7 @@ def test_the_directory_is_not_touched_and_a_second_load_hashes_nothing(raw, worl
     monkeypatch.setenv("FASHION_MNIST_DIR", str(own))
     before = state_of(own)
     assert world.is_right(load())
-    monkeypatch.setattr(fashion_mnist.sources, "verify", None)
+    monkeypatch.setattr(fashion_mnist.folder, "verify", None)
     monkeypatch.setattr(cache, "verify", None)
     data = load()
     assert world.is_right(data)
@@ -162,9 +162,9 @@ def test_a_file_of_the_directory_that_changed_since_is_noticed(raw, world, monke
 @pytest.mark.parametrize(
     ("prepare", "reason"),
     [
-        (lambda folder: None, "no such folder"),
-        (lambda folder: folder.write_text("a file"), "not a folder"),
-        (lambda folder: folder.mkdir(), f"{TRAIN_IMAGES} is not there, raw or .gz"),
+        (lambda folder: None, "No such file or directory"),
+        (lambda folder: folder.write_text("a file"), "Not a directory"),
+        (lambda folder: folder.mkdir(), "holds none of the files"),
     ],
     ids=["missing", "a file", "empty"],
 )
@@ -179,6 +179,24 @@ def test_an_unusable_directory_is_named_and_the_next_source_serves(
     world.folder("package")
     assert world.is_right(load())
     assert f"FASHION_MNIST_DIR={own}: {reason}" in capfd.readouterr().err
+
+
+def test_a_directory_that_lacks_one_file_gives_the_others(world, monkeypatch, capfd):
+    own = world.folder("own")
+    (own / f"{NAMES[3]}.gz").unlink()
+    monkeypatch.setenv("FASHION_MNIST_DIR", str(own))
+    world.folder("package")
+    data = load()
+    assert world.is_right(data)
+    assert data.source == f"directory {own} + system package {world.package}"
+    assert f"{NAMES[3]} is not there, raw or .gz" in capfd.readouterr().err
+
+
+def test_an_error_says_that_the_environment_keeps_other_sources_out(world, monkeypatch):
+    world.folder("package")
+    monkeypatch.setenv("FASHION_MNIST_SOURCES", "cache")
+    with pytest.raises(DatasetUnavailable, match="FASHION_MNIST_SOURCES=cache allows no more"):
+        load(allow_sample=False)
 
 
 # Damage
@@ -350,7 +368,10 @@ def test_where_no_disk_has_room_the_data_is_served_from_memory_and_said(world, m
         monkeypatch.setenv("FASHION_MNIST_MIRRORS", mirror.url)
         full_below(monkeypatch, world.root)
         assert world.is_right(load(allow_sample=False))
-    assert "the memory of this process only" in capfd.readouterr().err
+    said = [line for line in capfd.readouterr().err.splitlines() if "downloading" not in line]
+    assert len(said) == 1
+    assert "No space left" in said[0]
+    assert said[0].endswith("keeping the data in the memory of this process only")
 
 
 def full_below(monkeypatch, folder):
@@ -442,9 +463,9 @@ def test_a_sample_that_is_not_wanted_is_refused_with_every_source_and_the_cure(w
         with pytest.raises(DatasetUnavailable) as refusal:
             load(allow_sample=False)
     lines = str(refusal.value).splitlines()
-    assert lines[1] == "  - FASHION_MNIST_DIR=/no/such/place: no such folder"
+    assert lines[1] == "  - FASHION_MNIST_DIR=/no/such/place: No such file or directory"
     assert lines[2] == f"  - cache ({world.cache}): empty"
-    assert lines[3] == f"  - system package ({world.package}): no such folder"
+    assert lines[3] == f"  - system package ({world.package}): No such file or directory"
     assert lines[4].startswith(f"  - download ({first}): {TRAIN_IMAGES}.gz: the connection failed")
     assert lines[5] == f"  - download ({second.url}): {TRAIN_IMAGES}.gz: HTTP 404"
     rest = "\n".join(lines[6:])

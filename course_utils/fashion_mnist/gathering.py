@@ -6,6 +6,7 @@ from pathlib import Path
 
 from . import idx, settings, sources
 from .cache import Cache
+from .folder import Folder
 from .idx import Buffer, FileSpec, WrongData
 from .keeper import Keeper, cache_folders
 from .report import Absent, Unavailable, reason, say, unavailable
@@ -93,7 +94,7 @@ def _ask_all(asked: Iterable[sources.Source], keeper: Keeper, gathered: Gathered
 
 def sample(tried: list[tuple[str, str]]) -> tuple[Gathered, tuple[FileSpec, ...]]:
     """Return the bundled sample and its specs; DatasetUnavailable if even that is damaged."""
-    folder = sources.Folder("sample", "sample of 6,000 + 1,000 images, bundled", SAMPLE_FOLDER)
+    folder = Folder("sample", "sample of 6,000 + 1,000 images, bundled", SAMPLE_FOLDER)
     gathered = Gathered(list(SAMPLE_FILES))
     with Keeper([]) as nothing_kept:
         _ask_all([folder], nothing_kept, gathered)

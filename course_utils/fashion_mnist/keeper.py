@@ -77,9 +77,9 @@ class Keeper:
             except OSError as error:
                 self._troubles.append(_trouble(self._current, error))
                 self._advance()
-        for trouble in self._troubles:
+        if self._troubles:
             place = self._current.folder if self._current else "the memory of this process only"
-            say(f"{trouble}; keeping the data in {place}")
+            say(f"{' and '.join(self._troubles)}; keeping the data in {place}")
         self._troubles = []
 
     def remember(self, path: Path, status: os.stat_result, spec: FileSpec) -> None:

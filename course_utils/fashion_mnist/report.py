@@ -1,5 +1,6 @@
 """How this package speaks: one plain line for a notable event, one error that has it all."""
 
+import os
 import sys
 
 HOW_TO_GET_IT = """\
@@ -36,8 +37,8 @@ def unavailable(tried: list[tuple[str, str]], sample_refused: bool) -> DatasetUn
     """Return the error that names each of `tried`, (source, reason) pairs, and the cure."""
     lines = ["Fashion-MNIST could not be loaded whole. Tried, in this order:"]
     lines += [f"  - {source}: {why}" for source, why in tried]
-    if not tried:
-        lines.append("  - nothing: FASHION_MNIST_SOURCES allows no source that has the whole of it")
+    if only := os.environ.get("FASHION_MNIST_SOURCES"):
+        lines.append(f"  - nothing else: FASHION_MNIST_SOURCES={only} allows no more")
     if sample_refused:
         lines.append("The bundled sample of 6,000 + 1,000 images is refused by allow_sample=False.")
     return DatasetUnavailable("\n".join([*lines, HOW_TO_GET_IT]))

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .cache import Cache
-from .sources import Cached, Folder, Mirror, Source
+from .folder import Folder
+from .sources import Cached, Mirror, Source
 
 ORDER = ("directory", "cache", "package", "download", "sample")
 PACKAGE_FOLDER = Path("/usr/share/datasets/fashion-mnist")  # Debian: dataset-fashion-mnist

@@ -1,10 +1,6 @@
-"""The places that files come from: a folder, the cache, a web server."""
+"""What gives files: the rule for all sources, the cache, a web server (`folder` has the rest)."""
 
-import os
-import stat
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from . import download
 from .cache import Cache
@@ -16,7 +12,7 @@ Found = tuple[Buffer, str]  # a file's content, and where it came from
 
 
 class Source:
-    """What `gather` asks for files."""
+    """What is asked for files, one after the other."""
 
     label: str  # names it where it failed
     each_file_counts = True  # what it lacks says nothing about its other files
@@ -31,63 +27,6 @@ class Source:
         Raises Unavailable, WrongData or OSError with the reason why not.
         """
         raise NotImplementedError
-
-
-@dataclass
-class Folder(Source):
-    """A folder that is not ours: read, verified, and never written."""
-
-    label: str
-    origin: str
-    path: Path
-    must_be_there: bool = False
-
-    def recall(self, spec: FileSpec, caches: list[Cache]) -> Found | None:
-        """Read the raw file, or map the cached content of the .gz, if known to be good."""
-        with suppress(OSError, WrongData):
-            # Read, not mapped: who owns this file may change it in place at any time.
-            content, status = _read(self.path / spec.name, spec.size)
-            if any(cache.knows(self.path / spec.name, status, spec) for cache in caches):
-                return content, self.origin
-            return None
-        packed = self.path / f"{spec.name}.gz"
-        with suppress(OSError):
-            if any(cache.knows(packed, packed.stat(), spec) for cache in caches):
-                kept = (cache.known(spec) for cache in caches)
-                return next(((content, self.origin) for content in kept if content), None)
-        return None
-
-    def get(self, spec: FileSpec, keeper: Keeper) -> Found:
-        """Verify the raw file, else unpack, verify and keep the .gz."""
-        if recalled := self.recall(spec, keeper.caches):
-            return recalled
-        if not self.path.is_dir():
-            raise Absent("not a folder" if self.path.exists() else "no such folder")
-        problems = []
-        for name, get in ((spec.name, self._raw), (f"{spec.name}.gz", self._packed)):
-            try:
-                return get(self.path / name, spec, keeper), self.origin
-            except FileNotFoundError:
-                continue
-            except (OSError, WrongData) as error:
-                problems.append(f"{name} {reason(error)}")
-        if problems:
-            raise Unavailable("; ".join(problems))
-        raise Absent(f"{spec.name} is not there, raw or .gz")
-
-    def _raw(self, path: Path, spec: FileSpec, keeper: Keeper) -> Buffer:
-        content, status = _read(path, spec.size + 1)
-        verify(content, spec)
-        keeper.remember(path, status, spec)
-        return content
-
-    def _packed(self, path: Path, spec: FileSpec, keeper: Keeper) -> Buffer:
-        packed, status = _read(path, spec.gz_limit)
-        content = gunzip(packed, spec)
-        verify(content, spec)
-        keeper.keep(spec, content)
-        keeper.remember(path, status, spec)
-        return content
 
 
 @dataclass
@@ -152,11 +91,3 @@ class Mirror(Source):
             raise Unavailable(f"{name}: {error}") from None
         keeper.keep(spec, content)
         return content, f"download {self.url}"
-
-
-def _read(path: Path, limit: int) -> tuple[bytes, os.stat_result]:
-    if not stat.S_ISREG(os.stat(path).st_mode):  # a FIFO would block for ever
-        raise WrongData("is not a regular file")
-    with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        return file.read(limit), status
