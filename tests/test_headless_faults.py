@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -68,10 +69,11 @@ def test_a_signal_while_the_kernel_starts_ends_the_run_too(lab):
 
 
 def test_kernels_end_by_themselves_when_the_runner_is_killed(lab):
-    runner = lab.start()
-    at_work(lab)
-    runner.kill()
-    runner.communicate(timeout=10)
+    with tempfile.TemporaryDirectory() as short:  # for what a killed runner cannot remove
+        runner = lab.start(env={"TMPDIR": short})
+        at_work(lab)
+        runner.kill()
+        runner.communicate(timeout=10)
     kernel = int((lab.notebooks / "kernel.pid").read_text())
     until(lambda: not alive(kernel), seconds=10)
     os.kill(int((lab.notebooks / "child.pid").read_text()), signal.SIGKILL)

@@ -10,8 +10,10 @@ LONGEST_SOCKET = 90  # sun_path has 104 bytes on macOS, 108 on Linux
 
 
 class ThisPython(AsyncKernelManager):
-    """Starts kernels with the Python that runs us: a kernelspec of the user's own that is
-    also called python3 would be found first, and has other packages.
+    """Starts kernels with the Python that runs us.
+
+    A kernelspec of the user's own may also be called python3, be found first, and start
+    another Python with other packages.
     """
 
     @property
