@@ -1,0 +1,239 @@
+"""Compare one leaf's update with the reference's: the error, the factor, the verdict."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+
+from course_utils.equivalence._placed import Placed, replicas_that_differ
+from course_utils.equivalence._report import Leaf
+
+Name = Callable[[float, str], str]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One leaf before and after a step, on the parallel side and on the reference's.
+
+    A metric has no before: it counts as having been zero. `walked` is the length of the way that
+    the reference's leaf has gone in all steps so far, this one included.
+    """
+
+    path: str
+    step: int
+    new: Placed
+    ref_new: Placed
+    old: Placed | None = None
+    ref_old: Placed | None = None
+    walked: float = 0.0
+
+    @property
+    def metric(self) -> bool:
+        return self.old is None
+
+    @cached_property
+    def update(self) -> np.ndarray:
+        return _minus(self.new, self.old)
+
+    @cached_property
+    def ref_update(self) -> np.ndarray:
+        return _minus(self.ref_new, self.ref_old)
+
+    @cached_property
+    def error(self) -> float:
+        """Norm of what the two sides differ by after the step."""
+        return norm(_minus(self.new, self.ref_new))
+
+    @property
+    def rounding(self) -> float:
+        """What storing the leaf step after step may add to the error.
+
+        Each side rounds each entry by at most half a spacing, every step; such errors are
+        independent, so their norm grows with the root of the steps. A scalar metric, such as a
+        loss near zero, is a small difference of numbers near one.
+        """
+        eps = float(jnp.finfo(self.ref_new.value.dtype).eps)
+        if self.metric:
+            return max(1e-6, eps) if self.ref_new.value.size == 1 else 0.0
+        size = max(norm(wide(self.ref_new.value)), norm(wide(self.ref_old.value)))
+        return eps * math.sqrt(self.step) * size
+
+
+@dataclass(frozen=True)
+class Fit:
+    """update = factor * reference's update + decay * old value + a rest, as a fraction of update."""
+
+    factor: float
+    decay: float
+    rest: float
+
+
+def judge(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
+    """Say whether a leaf agrees, to `rtol` of the way the reference's leaf has walked.
+
+    `examples` per batch allow a metric that counts them to differ by those on a decision's edge;
+    `name` turns a factor into words, "" where it has none.
+    """
+    structural = _structural(change)
+    if structural:
+        return structural
+    if not (change.new.inexact and change.ref_new.inexact):
+        return _exact(change)
+    finite = np.isfinite(change.new.value) & np.isfinite(change.ref_new.value)
+    if not np.all(finite):
+        return _with_holes(change, finite, rtol, examples, name)
+    return _close(change, rtol, examples, name)
+
+
+def fit(change: Change) -> Fit | None:
+    """Project the update onto the reference's, then onto the old value too if a rest remains."""
+    update, onto = change.update.ravel(), change.ref_update.ravel()
+    if not (norm(update) and norm(onto)):
+        return Fit(0.0, 0.0, 0.0) if norm(onto) else None
+    factor = float(np.vdot(onto, update).real / np.vdot(onto, onto).real)
+    rest = norm(update - factor * onto) / norm(update)
+    if change.metric or rest < 1e-4 or update.size < 4 or not norm(change.old.value):
+        return Fit(factor, 0.0, rest)
+    # Columns of length one: the old value is usually far longer than an update.
+    old = wide(change.old.value).ravel()
+    basis = np.stack([onto / norm(onto), old / norm(old)], axis=1)
+    (a, b), *_ = np.linalg.lstsq(basis, update, rcond=None)
+    smaller = norm(update - basis @ np.array([a, b])) / norm(update)
+    if smaller > rest / 3:
+        return Fit(factor, 0.0, rest)
+    return Fit(float(np.real(a)) / norm(onto), float(np.real(b)) / norm(old), smaller)
+
+
+def is_clean(change: Change, found: Fit, rtol: float) -> bool:
+    """Whether nothing but tolerance and rounding is left once the factor is taken out."""
+    rounding = change.rounding / max(norm(change.update), 1e-300)
+    return found.rest <= min(max(1e-3, 20 * rtol, 3 * rounding), 0.1)
+
+
+def norm(values: np.ndarray) -> float:
+    return float(np.linalg.norm(wide(values).ravel()))
+
+
+def wide(values: np.ndarray) -> np.ndarray:
+    """The values in double precision, in which the comparison itself adds no error."""
+    kind = np.complex128 if np.iscomplexobj(values) else np.float64
+    return np.asarray(values).astype(kind)
+
+
+def _minus(left: Placed, right: Placed | None) -> np.ndarray:
+    return wide(left.value) - (0 if right is None else wide(right.value))
+
+
+def _structural(change: Change) -> Leaf | None:
+    new, reference, path = change.new, change.ref_new, change.path
+    if new.value.shape != reference.value.shape:
+        said = f"shape {new.value.shape}, the reference's is {reference.value.shape}"
+        return Leaf(path, None, None, said, kind="shape")
+    if new.dtype and reference.dtype and new.dtype != reference.dtype:
+        said = f"{new.dtype}, the reference's is {reference.dtype}"
+        return Leaf(path, None, None, said, kind="dtype")
+    odd, seen = replicas_that_differ(new)
+    if odd:
+        apart = max(_distance(copy.value, new.at(copy)) for copy in [*odd, *new.copies])
+        names = ", ".join(copy.device for copy in odd)
+        said = f"replicas differ by up to {apart:.3g}: {names} of {seen} copies"
+        return Leaf(path, _relative(change), _factor(change), said, kind="replicas")
+    return None
+
+
+def _exact(change: Change) -> Leaf:
+    same = change.new.value == change.ref_new.value
+    if np.all(same):
+        moved = change.metric or np.any(change.ref_new.value != change.ref_old.value)
+        return Leaf(change.path, 0.0, None, "equal" if moved else "equal: doesn't move", "equal")
+    kind = change.new.dtype or type(change.new.value.item(0)).__name__
+    said = f"{np.size(same) - np.count_nonzero(same)} of {np.size(same)} {kind} entries differ"
+    return Leaf(change.path, None, None, said, kind="exact")
+
+
+def _with_holes(change: Change, finite: np.ndarray, rtol: float, examples: int, name: Name) -> Leaf:
+    """NaN and infinities: the same ones in the same places agree, others are named."""
+    new, reference = change.new.value, change.ref_new.value
+    same = (new == reference) | (np.isnan(new) & np.isnan(reference))
+    what = "NaN" if np.any(np.isnan(new) | np.isnan(reference)) else "inf"
+    where = f"since step {change.step}"
+    if not np.all(same | finite):
+        sides = (np.isfinite(new).all(), np.isfinite(reference).all())
+        side = {(False, True): "in the parallel step only", (True, False): "in the reference only"}
+        said = f"{what} {side.get(sides, 'in other places than the reference')}, {where}"
+        return Leaf(change.path, None, None, said, kind="non-finite")
+    if not np.any(finite):
+        return Leaf(change.path, None, None, f"unproved: {what} on both sides", "unproved")
+    parts = {side: _only(getattr(change, side), finite) for side in ("new", "ref_new")}
+    if not change.metric:
+        alive = np.isfinite(change.old.value[finite]) & np.isfinite(change.ref_old.value[finite])
+        parts = {side: _only(part, alive) for side, part in parts.items()}
+        finite_old = {s: _only(getattr(change, s), finite) for s in ("old", "ref_old")}
+        parts |= {side: _only(part, alive) for side, part in finite_old.items()}
+    leaf = _close(replace(change, **parts), rtol, examples, name)
+    said = f"{leaf.verdict}; {what} on both sides in {np.count_nonzero(~finite)} entries"
+    return replace(leaf, verdict=said)
+
+
+def _close(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
+    leaf = Leaf(change.path, _relative(change), _factor(change), "equal", "equal")
+    scale = norm(change.ref_new.value) if change.metric else change.walked
+    if change.error <= rtol * scale:
+        return leaf if scale or change.metric else replace(leaf, **_UNMOVED)
+    if change.error <= rtol * scale + change.rounding:
+        if change.rounding < 0.25 * scale:
+            return replace(leaf, verdict=f"equal within {change.ref_new.dtype or 'its'} rounding")
+        if not norm(change.ref_update):
+            return replace(leaf, **_UNMOVED)
+        said = "unproved: its change is no larger than its rounding"
+        return replace(leaf, verdict=said, status="unproved")
+    if change.metric and _counts_examples(change, examples, rtol):
+        return replace(leaf, verdict="equal but for examples on a decision's edge")
+    return replace(leaf, verdict=_by_factor(change, rtol, name), status="differs", kind="error")
+
+
+_UNMOVED = {"verdict": "unproved: doesn't move on either side", "status": "unproved"}
+
+
+def _by_factor(change: Change, rtol: float, name: Name) -> str:
+    found = fit(change)
+    if found is None:
+        return "moves, the reference's doesn't"
+    if not is_clean(change, found, rtol):
+        return f"differs; {found.rest:.2g} of it is in another direction than the reference's"
+    meaning = name(found.factor, change.path)
+    times = f"exactly {found.factor:.4g} times the reference's"
+    decay = f", plus {found.decay:.3g} times its old value" if found.decay else ""
+    return times + decay + (f": {meaning}" if meaning else "")
+
+
+def _counts_examples(change: Change, examples: int, rtol: float) -> bool:
+    """A metric such as accuracy, where an example with two equal logits may fall either way."""
+    counts = [float(side.value.item(0)) * examples for side in (change.new, change.ref_new)]
+    if change.new.value.size != 1 or not examples or np.iscomplexobj(change.new.value):
+        return False
+    whole = all(abs(count - round(count)) < 1e-3 and count <= examples for count in counts)
+    return whole and abs(counts[0] - counts[1]) <= max(1, rtol * examples) + 0.01 < examples / 4
+
+
+def _relative(change: Change) -> float | None:
+    if not (change.new.inexact and change.ref_new.inexact):
+        return None
+    scale = norm(change.ref_new.value) if change.metric else change.walked
+    return change.error / scale if scale else (math.inf if change.error else 0.0)
+
+
+def _factor(change: Change) -> float | None:
+    found = fit(change) if change.new.inexact and change.ref_new.inexact else None
+    return found and found.factor
+
+
+def _distance(left: np.ndarray, right: np.ndarray) -> float:
+    return float(np.max(np.abs(wide(left) - wide(right)), initial=0.0))
+
+
+def _only(placed: Placed, where: np.ndarray) -> Placed:
+    return replace(placed, value=placed.value[where], copies=())

@@ -1,0 +1,186 @@
+"""Ask the reference what it would do under a suspected fault; an answer that fits names it."""
+
+import contextlib
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from course_utils.equivalence._compare import Change, norm
+from course_utils.equivalence._factors import is_first_moment
+from course_utils.equivalence._placed import is_key, read
+
+_MOST_REPLAYS = 60
+_MASK = re.compile(r"mask|valid|weight", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What replays need.
+
+    Attributes:
+        run: batch -> the reference's state after this step, as {path: leaf}, from fresh copies.
+        batch: the reference's batch of this step, on the host.
+        shards: over how many shards its examples lie on the devices.
+        changes: the state's leaves that differ by a numeric error.
+        has_key: whether state or batch carry a random key.
+    """
+
+    run: Callable[[Any], dict[str, Any]]
+    batch: Any
+    shards: int
+    changes: Sequence[Change]
+    has_key: bool
+
+
+def suggest_by_replay(replay: Replay) -> str:
+    """The fault under which the reference does what the parallel step did; "" if none fits."""
+    if not replay.changes:
+        return ""
+    parts = list(_shards(replay.batch, replay.shards)) if replay.shards > 1 else []
+    said = _per_shard(replay, parts) or _moved_shards(replay)
+    if said:
+        return said
+    if mask := _uneven_mask(replay.batch, replay.shards):
+        return f"no factor and no replica tells; likely a mean of means over ragged shards: {mask}"
+    if replay.has_key:
+        return (
+            "no factor and no replica tells; likely the random numbers: fold each example's "
+            "position in the global batch into the key, so that they don't depend on the devices."
+        )
+    return ""
+
+
+def shard_count(batch: Any, axes: dict[str, int]) -> int:
+    """Over how many shards the first axis of a parallel batch lies, or is going to; 1: unknown."""
+    counts = set()
+    for leaf in jax.tree.leaves(batch):
+        if isinstance(leaf, jax.Array) and leaf.ndim and len(leaf.sharding.device_set) > 1:
+            counts.add(
+                len({shard.index[0].indices(leaf.shape[0]) for shard in leaf.addressable_shards})
+            )
+    sizes = [size for size in axes.values() if size > 1]
+    if not counts and len(sizes) == 1:
+        return sizes[0]  # a batch from the host, which the step splits by itself
+    return max(counts, default=1)
+
+
+def _per_shard(replay: Replay, parts: list[Any]) -> str:
+    """Run the reference on each shard alone: is the parallel update their mean, or one of them?"""
+    with contextlib.suppress(Exception):  # the reference may not take a batch of this size
+        states = [replay.run(part) for part in parts]
+        # Moments and plain updates are linear in the gradient, so their means mean something.
+        linear = [c for c in replay.changes if is_first_moment(c.path)] or replay.changes
+        for number, state in enumerate(states):
+            if _explains(linear, [state]):
+                return f"only shard {number} of the batch counts: the others' gradients are lost."
+        if states and _explains(linear, states):
+            return _mean_of_shards(replay)
+    return ""
+
+
+def _mean_of_shards(replay: Replay) -> str:
+    found = (
+        "the parallel update is the mean of what one device does with each shard alone, and that "
+        "isn't what it does with all examples. "
+    )
+    if mask := _uneven_mask(replay.batch, replay.shards):
+        return f"{found}Likely a mean of means over ragged shards: {mask}"
+    if replay.has_key:
+        return (
+            f"{found}Likely the same random key on every device, so that all shards draw the same "
+            "numbers: fold each example's position in the global batch into the key. "
+            "(Gradients that are clipped before they are reduced look like this too.)"
+        )
+    return (
+        f"{found}Something that isn't linear in the gradient, or that looks at the whole batch, is "
+        "done per shard: gradients clipped (or normalised) before they are reduced, batch statistics."
+    )
+
+
+def _moved_shards(replay: Replay) -> str:
+    """Try other orders of one leaf's shards against the rest of the batch."""
+    leaves, tree = jax.tree.flatten(replay.batch)
+    paths = [
+        jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(replay.batch)
+    ]
+    rows = _rows(replay.batch)
+    split = [i for i, leaf in enumerate(leaves) if np.shape(leaf)[:1] == (rows,)]
+    if replay.shards < 2 or rows % replay.shards or len(split) < 2:
+        return ""
+    trials = itertools.product(_orders(replay.shards), split)
+    for order, i in itertools.islice(trials, _MOST_REPLAYS):
+        with contextlib.suppress(Exception):  # a leaf of keys, or a step that checks its batch
+            blocks = np.split(np.asarray(leaves[i]), replay.shards)
+            moved = [*leaves[:i], np.concatenate([blocks[j] for j in order]), *leaves[i + 1 :]]
+            if _explains(replay.changes, [replay.run(jax.tree.unflatten(tree, moved))]):
+                return (
+                    f"the shards of batch{paths[i]} meet the wrong part of the batch: the update is "
+                    f"that of one device if they come in the order {', '.join(map(str, order))}."
+                )
+    return ""
+
+
+def _orders(shards: int) -> Iterator[list[int]]:
+    """Rolls by one to either side and further, then swaps of two."""
+    for by in sorted(range(1, shards), key=lambda by: min(by, shards - by)):
+        yield [(i + by) % shards for i in range(shards)]
+    if shards > 2:
+        for i, j in itertools.combinations(range(shards), 2):
+            order = list(range(shards))
+            order[i], order[j] = j, i
+            yield order
+
+
+def _explains(changes: Sequence[Change], states: list[dict[str, Any]]) -> bool:
+    """Whether the mean of `states` accounts for nearly all of each leaf's difference."""
+    for change in changes:
+        values = [read(state[change.path], change.path).value.astype(float) for state in states]
+        left = norm(sum(values) / len(values) - change.new.value.astype(float))
+        if not left <= 0.05 * change.error + 2 * change.rounding:
+            return False
+    return True
+
+
+def _shards(batch: Any, shards: int) -> Iterator[Any]:
+    rows = _rows(batch)
+    size = rows // shards
+    for i in range(shards if size * shards == rows else 0):
+        yield jax.tree.map(
+            lambda leaf, i=i: (
+                leaf[i * size : (i + 1) * size] if np.shape(leaf)[:1] == (rows,) else leaf
+            ),
+            batch,
+        )
+
+
+def _rows(batch: Any) -> int:
+    """Examples in a batch: the most frequent leading size."""
+    sizes = [np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.shape(leaf)]
+    return max(sizes, key=sizes.count, default=0)
+
+
+def _uneven_mask(batch: Any, shards: int) -> str:
+    """Describe a mask of the batch that gives the shards unequal numbers of valid examples."""
+    rows = _rows(batch)
+    if shards < 2 or not rows or rows % shards:
+        return ""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
+        name = jax.tree_util.keystr(path)
+        if np.shape(leaf)[:1] != (rows,) or is_key(leaf):
+            continue
+        values = np.asarray(leaf)
+        binary = values.ndim == 1 and np.isin(values.astype(float), (0, 1)).all()
+        if values.dtype == bool or (binary and (_MASK.search(name) or values.dtype.kind == "f")):
+            counts = values.reshape(shards, -1).astype(float).sum(axis=1).astype(int)
+            if len(set(counts)) > 1:
+                return (
+                    f"batch{name} leaves {', '.join(map(str, counts))} valid examples on the "
+                    "shards, and a mean of their means weighs them equally. Add up the losses and "
+                    "the counts over the devices (psum), then divide."
+                )
+    return ""

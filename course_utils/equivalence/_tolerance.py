@@ -1,0 +1,51 @@
+"""How much a right step may differ, by the precision it computes in."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr
+
+# Errors as a fraction of the way a leaf has walked. A sum over N shards runs in another order
+# than a sum over the whole batch, and every rounding may fall the other way.
+TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "tf32": 2e-3, "float16": 1e-2, "bfloat16": 5e-2}
+
+
+def tolerance(dtype: str) -> float:
+    """The default for leaves of `dtype`; the narrow ones (float8 and such) count as bfloat16."""
+    if dtype in ("", "complex64"):  # a Python number usually was a float32 before
+        return TOLERANCE["float32"]
+    return TOLERANCE[
+        "float64" if dtype == "complex128" else dtype if dtype in TOLERANCE else "bfloat16"
+    ]
+
+
+def matmul_precision(device: jax.Device) -> str:
+    """What float32 matrix products are computed in: "tf32" on GPUs, unless the precision is raised."""
+    raised = jax.config.jax_default_matmul_precision not in (None, "default", "tensorfloat32")
+    return "float32" if device.platform == "cpu" or raised else "tf32"
+
+
+def compute_precision(step: Any, state: Any, batch: Any) -> str:
+    """The narrowest float that a step computes in, as its traced program tells.
+
+    "float32" where it has none narrower, or can't be traced.
+    """
+    with contextlib.suppress(Exception):  # a step may be anything; then its leaves' dtypes decide
+        program = jax.make_jaxpr(step)(state, batch)
+        found = {dtype for dtype in _dtypes(program.jaxpr) if jnp.issubdtype(dtype, jnp.floating)}
+        narrow = [str(dtype) for dtype in found if jnp.finfo(dtype).bits < 32]
+        return max(narrow, key=tolerance, default="float32")
+    return "float32"
+
+
+def _dtypes(jaxpr: Jaxpr) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield from (out.aval.dtype for out in equation.outvars if hasattr(out.aval, "dtype"))
+        for value in equation.params.values():
+            for item in value if isinstance(value, tuple | list) else (value,):
+                inner = item.jaxpr if isinstance(item, ClosedJaxpr) else item
+                if isinstance(inner, Jaxpr):
+                    yield from _dtypes(inner)
