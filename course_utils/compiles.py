@@ -1,10 +1,11 @@
-"""Count what XLA compiles: the one event that a timed region must not contain."""
+"""Count what XLA compiles, the one event that a timed region must not contain, or see it whole."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 # What JAX reports whenever it hands a program to XLA, also when a persistent cache answers.
 _BACKEND_COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -50,3 +51,24 @@ def count_compiles() -> Iterator[CompileCount]:
         yield counter
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@contextmanager
+def without_compilation_cache() -> Iterator[None]:
+    """Switch JAX's persistent cache off inside a `with` block, so that compile times are whole.
+
+    With the cache on, a program that some earlier run has compiled is only read from disk. The
+    cache of jitted functions in memory stays as it is: jit a function anew to compile it anew.
+    """
+    enabled = jax.config.jax_enable_compilation_cache
+    _enable_cache(False)
+    try:
+        yield
+    finally:
+        _enable_cache(enabled)
+
+
+def _enable_cache(enabled: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", enabled)
+    # JAX asks for that setting once per process; this makes it ask again.
+    compilation_cache.reset_cache()

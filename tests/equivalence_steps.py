@@ -1,5 +1,7 @@
 """A small training problem, its step for one device, and parallel steps, right and wrong."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,6 +61,7 @@ def apply(optimizer, state, grads):
     return optax.apply_updates(params, updates), opt_state
 
 
+@functools.cache
 def one_device(optimizer, loss=mean_loss):
     @jax.jit
     def step(state, batch):
@@ -68,6 +71,7 @@ def one_device(optimizer, loss=mean_loss):
     return step
 
 
+@functools.cache
 def mapped(optimizer, mesh, local, check_vma=True):
     """Jit a step whose loss and gradients are `local(params, batch shard)` inside shard_map."""
     inner = jax.shard_map(

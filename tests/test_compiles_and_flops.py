@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec as P
+from processes import run_python
 
 from course_utils.compiles import count_compiles
 from course_utils.flops import matmul_flops
@@ -91,3 +92,31 @@ def test_a_product_in_a_while_loop_is_an_error_and_a_loop_without_one_is_not():
     with pytest.raises(ValueError, match="while_loop"):
         matmul_flops(unbounded, jnp.ones((2, 3)), jnp.ones((3, 3)))
     assert matmul_flops(lambda x: jax.lax.while_loop(lambda h: h < 9, lambda h: h + 1, x), 0) == 0
+
+
+def test_a_program_read_from_the_persistent_cache_still_counts_unless_it_is_switched_off(tmp_path):
+    result = run_python(
+        """
+        import os, sys, jax
+        from course_utils.compiles import count_compiles, without_compilation_cache
+
+        hits = []
+        jax.monitoring.register_event_listener(
+            lambda event, **_: hits.append(event) if event.endswith("/cache_hits") else None
+        )
+
+        def compile_anew():
+            with count_compiles() as compiles:
+                jax.jit(lambda x: x * 3 + 1)(1.0)
+            return compiles.count, len(hits)
+
+        print(compile_anew(), compile_anew())
+        with without_compilation_cache():
+            print(compile_anew())
+        print(compile_anew())
+        """,
+        JAX_COMPILATION_CACHE_DIR=str(tmp_path),
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
+    )
+    assert result.stdout.splitlines() == ["(1, 0) (1, 1)", "(1, 1)", "(1, 2)"], result.stderr

@@ -64,7 +64,7 @@ def test_the_trap_of_shard_map_is_named_by_its_factor_and_axis(devices):
         assert bad.factor == pytest.approx(devices, rel=1e-4)
         assert f"exactly {devices} times" in bad.verdict
     assert f"{devices} = the size of mesh axis 'data'" in report.suggestion
-    assert "summed instead of averaged" in report.suggestion
+    assert "Summed instead of averaged" in report.suggestion
     assert leaf(report, "metrics['loss']").status == "equal"
     assert report.steps == 1
 
@@ -78,7 +78,7 @@ def test_adamw_hides_the_trap_from_the_parameters_but_not_from_its_moments():
     assert "4 squared" in nu.verdict
     assert report.suggestion.startswith("the parameters agree")
     assert "hides a factor" in report.suggestion
-    assert "summed instead of averaged" in report.suggestion
+    assert "Summed instead of averaged" in report.suggestion
 
 
 def test_the_trap_is_found_on_a_state_that_has_been_trained_already():
@@ -92,29 +92,36 @@ def test_the_trap_is_found_on_a_state_that_has_been_trained_already():
         mapped(optimizer, mesh, trap_local), state, batch, reference=one_device(optimizer)
     )
     assert leaf(report, "state[1][0].mu['W']").factor == pytest.approx(4, rel=1e-3)
-    assert "summed instead of averaged" in report.suggestion
+    assert "Summed instead of averaged" in report.suggestion
 
 
-def test_without_moments_a_warning_says_that_adam_may_hide_a_factor():
-    def forgetful(gradients):
-        def step(params, batch):
-            updates, _ = ADAMW.update(gradients(params, batch), ADAMW.init(params), params)
-            return optax.apply_updates(params, updates), None
+def without_moments(gradients):
+    def step(params, batch):
+        updates, _ = ADAMW.update(gradients(params, batch), ADAMW.init(params), params)
+        return optax.apply_updates(params, updates), None
 
-        return jax.jit(step)
+    return jax.jit(step)
 
+
+def clipped(gradients, optimizer=optax.chain(optax.clip_by_global_norm(1e-3), ADAMW)):  # noqa: B008
+    def step(state, batch):
+        return apply(optimizer, state, gradients(state[0], batch)), None
+
+    return jax.jit(step), optimizer
+
+
+def test_a_warning_says_where_a_factor_can_hide_from_everything_compared():
     mesh = make_mesh(4)
     inner = jax.shard_map(trap_local, mesh=mesh, in_specs=(P(), P("data")), out_specs=(P(), P()))
+    summed, right = (lambda p, b: inner(p, b)[1]), jax.grad(mean_loss)
     state, batch = put(mesh, host_params(), host_batch())
-    with pytest.warns(UserWarning, match="hides a gradient that is N times too large"):
+    with pytest.warns(UserWarning, match="N times too large hides"):
         assert_equal_to_one_device(
-            forgetful(lambda p, b: inner(p, b)[1]),
-            state,
-            batch,
-            reference=forgetful(jax.grad(mean_loss)),
-            steps=1,
-            rtol=1e-2,
+            without_moments(summed), state, batch, reference=without_moments(right), rtol=1e-2
         )
+    state, batch = put(mesh, host_state(clipped(right)[1]), host_batch())
+    with pytest.warns(UserWarning, match="N times too large hides"):
+        assert_equal_to_one_device(clipped(summed)[0], state, batch, reference=clipped(right)[0])
 
 
 def test_psum_in_place_of_pmean_shows_in_the_loss_too():
@@ -149,7 +156,7 @@ def test_averaging_twice_is_named():
     report = fault_in(local)
     assert leaf(report, "state[0]['W']").factor == pytest.approx(0.25, rel=1e-4)
     assert "1/4" in report.suggestion
-    assert "averaged twice" in report.suggestion
+    assert "Averaged twice" in report.suggestion
 
 
 @pytest.mark.parametrize("optimizer", [SGD, ADAMW], ids=["sgd", "adamw"])

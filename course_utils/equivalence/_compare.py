@@ -29,6 +29,7 @@ class Change:
     old: Placed | None = None
     ref_old: Placed | None = None
     walked: float = 0.0
+    broken_since: int = 0
 
     @property
     def metric(self) -> bool:
@@ -91,14 +92,16 @@ def judge(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
 def fit(change: Change) -> Fit | None:
     """Project the update onto the reference's, then onto the old value too if a rest remains."""
     update, onto = change.update.ravel(), change.ref_update.ravel()
+    old = np.zeros_like(onto) if change.metric else wide(change.old.value).ravel()
+    finite = np.isfinite(update) & np.isfinite(onto) & np.isfinite(old)
+    update, onto, old = update[finite], onto[finite], old[finite]
     if not (norm(update) and norm(onto)):
         return Fit(0.0, 0.0, 0.0) if norm(onto) else None
     factor = float(np.vdot(onto, update).real / np.vdot(onto, onto).real)
     rest = norm(update - factor * onto) / norm(update)
-    if change.metric or rest < 1e-4 or update.size < 4 or not norm(change.old.value):
+    if rest < 1e-4 or update.size < 4 or not norm(old):
         return Fit(factor, 0.0, rest)
     # Columns of length one: the old value is usually far longer than an update.
-    old = wide(change.old.value).ravel()
     basis = np.stack([onto / norm(onto), old / norm(old)], axis=1)
     (a, b), *_ = np.linalg.lstsq(basis, update, rcond=None)
     smaller = norm(update - basis @ np.array([a, b])) / norm(update)
@@ -159,14 +162,14 @@ def _with_holes(change: Change, finite: np.ndarray, rtol: float, examples: int, 
     new, reference = change.new.value, change.ref_new.value
     same = (new == reference) | (np.isnan(new) & np.isnan(reference))
     what = "NaN" if np.any(np.isnan(new) | np.isnan(reference)) else "inf"
-    where = f"since step {change.step}"
+    since = f"since step {change.broken_since}"
     if not np.all(same | finite):
         sides = (np.isfinite(new).all(), np.isfinite(reference).all())
         side = {(False, True): "in the parallel step only", (True, False): "in the reference only"}
-        said = f"{what} {side.get(sides, 'in other places than the reference')}, {where}"
+        said = f"{what} {side.get(sides, 'in other places than the reference')}, {since}"
         return Leaf(change.path, None, None, said, kind="non-finite")
     if not np.any(finite):
-        return Leaf(change.path, None, None, f"unproved: {what} on both sides", "unproved")
+        return Leaf(change.path, None, None, f"unproved: {what} on both sides {since}", "unproved")
     parts = {side: _only(getattr(change, side), finite) for side in ("new", "ref_new")}
     if not change.metric:
         alive = np.isfinite(change.old.value[finite]) & np.isfinite(change.ref_old.value[finite])
@@ -174,7 +177,7 @@ def _with_holes(change: Change, finite: np.ndarray, rtol: float, examples: int, 
         finite_old = {s: _only(getattr(change, s), finite) for s in ("old", "ref_old")}
         parts |= {side: _only(part, alive) for side, part in finite_old.items()}
     leaf = _close(replace(change, **parts), rtol, examples, name)
-    said = f"{leaf.verdict}; {what} on both sides in {np.count_nonzero(~finite)} entries"
+    said = f"{leaf.verdict}; {what} on both sides in {np.count_nonzero(~finite)} entries {since}"
     return replace(leaf, verdict=said)
 
 
@@ -202,6 +205,8 @@ def _by_factor(change: Change, rtol: float, name: Name) -> str:
     found = fit(change)
     if found is None:
         return "moves, the reference's doesn't"
+    if not found.factor and not norm(change.update):
+        return "doesn't move, the reference's does"
     if not is_clean(change, found, rtol):
         return f"differs; {found.rest:.2g} of it is in another direction than the reference's"
     meaning = name(found.factor, change.path)
@@ -212,9 +217,9 @@ def _by_factor(change: Change, rtol: float, name: Name) -> str:
 
 def _counts_examples(change: Change, examples: int, rtol: float) -> bool:
     """A metric such as accuracy, where an example with two equal logits may fall either way."""
-    counts = [float(side.value.item(0)) * examples for side in (change.new, change.ref_new)]
     if change.new.value.size != 1 or not examples or np.iscomplexobj(change.new.value):
         return False
+    counts = [float(side.value.item(0)) * examples for side in (change.new, change.ref_new)]
     whole = all(abs(count - round(count)) < 1e-3 and count <= examples for count in counts)
     return whole and abs(counts[0] - counts[1]) <= max(1, rtol * examples) + 0.01 < examples / 4
 

@@ -1,14 +1,10 @@
 """What a report that finds no difference should still say."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
-from course_utils.equivalence._compare import Change
-from course_utils.equivalence._factors import is_moment
 from course_utils.equivalence._report import Leaf
 
 
@@ -44,25 +40,6 @@ def nothing_proved(state: Sequence[Leaf], steps: int) -> str:
         f"the reference step changes nothing but counters in {steps} step(s), so any step would "
         "agree. Is the new state returned, the learning rate above zero, the gradient alive?"
     )
-
-
-def warn_if_a_factor_may_hide(leaves: Sequence[Leaf], changes: Sequence[Change], step: int) -> None:
-    """Warn where all entries move by the same amount, and nothing shows the gradient's size."""
-    shown = any(is_moment(leaf.path) or "grad" in leaf.path.lower() for leaf in leaves)
-    updates = [
-        np.abs(change.ref_update[change.ref_update != 0])
-        for change in changes
-        if not change.metric and change.new.inexact and np.isfinite(change.ref_update).all()
-    ]
-    big = [update for update in updates if update.size >= 8]
-    if not shown and big and all(np.std(u) < 0.02 * np.mean(u) for u in big):
-        warnings.warn(
-            "All entries of a leaf move by the same amount, as with Adam's first step or with signs "
-            "of gradients. Such an optimizer hides a gradient that is N times too large, and "
-            "neither state nor metrics carry its moments or gradients: return them, or compare "
-            "gradients with sgd_step.",
-            stacklevel=4,
-        )
 
 
 def _whole_everywhere(batches: Sequence[Any]) -> bool:

@@ -36,6 +36,10 @@ class Placed:
     def inexact(self) -> bool:
         return jnp.issubdtype(self.value.dtype, jnp.inexact)
 
+    @property
+    def finite(self) -> bool:
+        return not self.inexact or bool(np.isfinite(self.value).all())
+
     def at(self, copy: Copy) -> np.ndarray:
         """The part of the whole that `copy` should hold."""
         return self.value[tuple(slice(start, stop) for start, stop in copy.index)]

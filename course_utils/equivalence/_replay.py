@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from course_utils.equivalence._compare import Change, norm
+from course_utils.equivalence._compare import Change, norm, wide
 from course_utils.equivalence._factors import is_first_moment
 from course_utils.equivalence._placed import is_key, read
 
@@ -41,7 +41,7 @@ def suggest_by_replay(replay: Replay) -> str:
     """The fault under which the reference does what the parallel step did; "" if none fits."""
     if not replay.changes:
         return ""
-    parts = list(_shards(replay.batch, replay.shards)) if replay.shards > 1 else []
+    parts = list(shards_of(replay.batch, replay.shards)) if replay.shards > 1 else []
     said = _per_shard(replay, parts) or _moved_shards(replay)
     if said:
         return said
@@ -139,14 +139,15 @@ def _orders(shards: int) -> Iterator[list[int]]:
 def _explains(changes: Sequence[Change], states: list[dict[str, Any]]) -> bool:
     """Whether the mean of `states` accounts for nearly all of each leaf's difference."""
     for change in changes:
-        values = [read(state[change.path], change.path).value.astype(float) for state in states]
-        left = norm(sum(values) / len(values) - change.new.value.astype(float))
+        values = [wide(read(state[change.path], change.path).value) for state in states]
+        left = norm(sum(values) / len(values) - wide(change.new.value))
         if not left <= 0.05 * change.error + 2 * change.rounding:
             return False
     return True
 
 
-def _shards(batch: Any, shards: int) -> Iterator[Any]:
+def shards_of(batch: Any, shards: int) -> Iterator[Any]:
+    """The batch cut into equal parts along the examples' axis; none if that doesn't divide."""
     rows = _rows(batch)
     size = rows // shards
     for i in range(shards if size * shards == rows else 0):

@@ -51,7 +51,7 @@ class Report:
         leaves: state first, then metrics.
         steps: steps that were run and compared.
         devices: how many devices the parallel step used.
-        suggestion: the likely cause, where something differs; "" otherwise.
+        suggestion: the likely cause, where something differs, or why nothing is proved; else "".
         notes: what else to know, such as leaves that prove nothing.
     """
 
@@ -96,7 +96,8 @@ class Report:
         return [line.rstrip() for line in lines] + ([f"  ... and {left} more"] if left else [])
 
     def _remarks(self) -> list[str]:
-        likely = [f"Likely cause: {self.suggestion}"] if self.suggestion else []
+        label = "But nothing is proved" if self.ok else "Likely cause"
+        likely = [f"{label}: {self.suggestion}"] if self.suggestion else []
         return likely + [f"Note: {note}" for note in self.notes]
 
 

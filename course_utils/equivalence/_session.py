@@ -1,6 +1,5 @@
 """Both sides of a comparison while it runs."""
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from course_utils.equivalence import _notes
+from course_utils.equivalence import _hiding, _notes
 from course_utils.equivalence._batches import compare_batches, flatten, missing_or_extra
 from course_utils.equivalence._compare import Change, judge, norm, wide
 from course_utils.equivalence._factors import name_factor
@@ -47,7 +46,7 @@ class Session:
         self.precision = ""  # the narrowest float the reference computes in, once it matters
         self.number = 0
         self.walked: dict[str, float] = defaultdict(float)
-        self.walks: list[float] = []
+        self.broken_since: dict[str, int] = {}
         self.leaves: list[Leaf] = []
         self.changes: list[Change] = []
 
@@ -87,23 +86,25 @@ class Session:
         ref_new = self._run_reference(self.ref_before, self.ref_batch)
         self.devices |= devices_of(new)
         self.axes = self.axes | mesh_axes(new)
-        self._compare(new, ref_new)
-        (self.state, self.metrics), (self.ref_state, _) = new, ref_new
+        with np.errstate(invalid="ignore"):  # inf - inf, where training has broken down
+            self._compare(new, ref_new)
+        self.state, self.ref_state = new[0], ref_new[0]
         if any(leaf.status == "differs" for leaf in self.leaves):
-            raise NotEqualToOneDevice(self._report(self._suggestion()))
+            with np.errstate(invalid="ignore"):
+                raise NotEqualToOneDevice(self._report(self._suggestion()))
+        if self.number == 1:
+            self.hides = _hiding.hides_the_size(self._rerun, self.ref_batch, self.changes)
 
     def finish(self) -> Report:
         """The report, unless nothing was proved."""
-        state = [leaf for leaf in self.leaves if leaf.path.startswith("state")]
-        inexact = any(value.inexact for value in self.ref_values.values())
-        moved = [leaf for leaf in state if leaf.status == "equal" and "doesn't" not in leaf.verdict]
-        if not [leaf for leaf in moved if leaf.relative_error is not None or not inexact]:
+        state = [leaf for leaf in self.leaves if leaf.path in self.ref_values]
+        floats = {path for path, value in self.ref_values.items() if value.inexact}
+        counts = [leaf for leaf in state if not floats or leaf.path in floats]
+        if not any(leaf.status == "equal" and "doesn't" not in leaf.verdict for leaf in counts):
             raise NothingProved(self._report(_notes.nothing_proved(state, self.number)))
-        if any("NaN" in leaf.verdict for leaf in state) and not any(self.walks[-1:]):
-            raise NothingProved(self._report(_notes.nothing_proved(state, self.number)))
-        report = self._report("")
-        _notes.warn_if_a_factor_may_hide(self.leaves, self.changes, self.number)
-        return report
+        if self.hides:
+            _hiding.warn()
+        return self._report("")
 
     def _run_reference(self, state: Any, batch: Any) -> tuple[Any, Any]:
         return run_reference(
@@ -153,15 +154,22 @@ class Session:
         if not self.check_metrics:
             metrics = ref_metrics = {}
         self._same_structure({**after, **metrics}, {**ref_after, **ref_metrics}, ref_after)
-        self.walks.append(self._walk(ref_after))
+        self._walk(ref_after)
         self.changes = [
-            Change(path, self.number, after[path], ref_after[path], old, self.ref_values[path],
-                   self.walked[path])
+            self._change(path, after[path], ref_after[path], old, self.ref_values[path])
             for path, old in self.values.items()
-        ]  # fmt: skip
-        self.changes += [Change(p, self.number, metrics[p], ref_metrics[p]) for p in metrics]
+        ]
+        self.changes += [self._change(path, metrics[path], ref_metrics[path]) for path in metrics]
         self.leaves = self._judge()
         self.values, self.ref_values = after, ref_after
+
+    def _change(self, path: str, new: Placed, ref_new: Placed, *before: Placed) -> Change:
+        if not (new.finite and ref_new.finite):
+            self.broken_since.setdefault(path, self.number)
+        since = self.broken_since.get(path, 0)
+        return Change(
+            path, self.number, new, ref_new, *before, walked=self.walked[path], broken_since=since
+        )
 
     def _same_structure(self, found: Values, wanted: Values, ref_after: Values) -> None:
         lost = missing_or_extra(ref_after, self.ref_values)
@@ -184,17 +192,13 @@ class Session:
                 )
             )
 
-    def _walk(self, ref_after: Values) -> float:
+    def _walk(self, ref_after: Values) -> None:
         """Add this step of the reference to the way that each leaf has walked."""
-        total = 0.0
         for path, value in ref_after.items():
             if value.inexact:
                 before = wide(self.ref_values[path].value)
                 moved = wide(value.value) - np.where(np.isfinite(before), before, np.nan)
-                length = norm(moved[np.isfinite(moved)])
-                self.walked[path] += length
-                total = math.hypot(total, length)
-        return total
+                self.walked[path] += norm(moved[np.isfinite(moved)])
 
     def _judge(self) -> list[Leaf]:
         def leaf(change: Change) -> Leaf:
@@ -250,16 +254,21 @@ class Session:
             "and casts its results back: give both the same precision."
         )
 
-    def _replay(self, evidence: Evidence) -> Replay:
-        def run(batch: Any) -> dict[str, Any]:
-            fresh = on_one_device(batch, self.device)
-            return flatten(self._run_reference(self.ref_before, fresh)[0], "state")
+    def _rerun(self, batch: Any) -> dict[str, Any]:
+        """The reference's state after this step, had it been on another batch."""
+        fresh = on_one_device(batch, self.device)
+        return flatten(self._run_reference(self.ref_before, fresh)[0], "state")
 
+    def _replay(self, evidence: Evidence) -> Replay:
         at = (self.number - 1) % len(self.batches)
         changes = [change for _, change in evidence.failing("error") if not change.metric]
         shards = len(self.devices) if self.stacked else shard_count(self.batches[at], self.axes)
         return Replay(
-            run, self.ref_batch, shards, changes, _has_key((self.ref_before, self.ref_batch))
+            self._rerun,
+            self.ref_batch,
+            shards,
+            changes,
+            _has_key((self.ref_before, self.ref_batch)),
         )
 
     def _report(self, suggestion: str) -> Report:

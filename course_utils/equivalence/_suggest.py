@@ -151,10 +151,10 @@ def _factor(evidence: Evidence) -> str:
     fitted, named = found[first]
     alike = sum(other.kind == named.kind for _, other in found.values())
     what = (
-        f"{first} {_moves(evidence, first)} {fitted.factor:.4g} times the reference's, {named.text}"
+        f"{first} {_moves(evidence, first)} {fitted.factor:.4g} times the reference's: {named.text}"
     )
-    more = f" (and {alike - 1} more leaves likewise)" if alike > 1 else ""
-    return f"{_hidden(evidence, first)}{what}{more}: {_meaning(evidence, first, named)}"
+    more = f" (so are {alike - 1} more)" if alike > 1 else ""
+    return f"{_hidden(evidence, first)}{what}{more}. {_meaning(evidence, first, named)}"
 
 
 def _size(evidence: Evidence, path: str) -> int:
@@ -163,27 +163,27 @@ def _size(evidence: Evidence, path: str) -> int:
 
 def _moves(evidence: Evidence, path: str) -> str:
     metric = next(change.metric for change in evidence.changes if change.path == path)
-    return "is" if metric else "moves"
+    return "is" if metric else "has an update that is"
 
 
 def _meaning(evidence: Evidence, path: str, named: Named) -> str:
     if named.kind == "sign":
-        return "the update goes uphill."
+        return "The update goes uphill."
     if named.kind == "root":
-        return "a scaling by the root of the device count, such as a learning rate scaled so."
+        return "A scaling by the root of the device count, such as a learning rate scaled so."
     if _after_the_moments(evidence, path):
         return (
-            "the optimizer's moments agree, so the gradient is right and what follows is scaled: "
+            "The optimizer's moments agree, so the gradient is right and what follows is scaled: "
             "a learning rate multiplied or divided by the number of devices."
         )
     if named.kind == "mean":
         return (
-            "averaged twice. A pmean (or psum) of something that was already divided by the global "
+            "Averaged twice: a pmean (or psum) of something that was already divided by the global "
             "batch size or by the number of devices."
         )
     likewise = "" if is_moment(path) else " A learning rate multiplied by it looks the same."
     return (
-        "summed instead of averaged. A psum where pmean belongs; or a pmean that does nothing, "
+        "Summed instead of averaged: a psum where pmean belongs; or a pmean that does nothing, "
         "because shard_map (check_vma=True) has already summed the gradient with respect to "
         f"replicated parameters.{likewise}"
     )
