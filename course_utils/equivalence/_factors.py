@@ -20,7 +20,12 @@ class Named:
 
 def is_moment(path: str) -> bool:
     """Whether a leaf is an optimizer's running moment of the gradient, by its name."""
-    return is_first_moment(path) or _SECOND_MOMENT.search(path) is not None
+    return is_first_moment(path) or is_second_moment(path)
+
+
+def is_second_moment(path: str) -> bool:
+    """Whether a leaf is a running mean of the gradient's square, as Adam divides by."""
+    return _SECOND_MOMENT.search(path) is not None
 
 
 def is_first_moment(path: str) -> bool:
@@ -43,7 +48,7 @@ def name_factor(factor: float, path: str, axes: Mapping[str, int], devices: int)
     squares = [(n * n, "sum", f"{n} squared, with {n} = {said}") for n, said in sizes.items()]
     squares += [(n**-2, "mean", f"1/{n} squared, with {n} = {said}") for n, said in sizes.items()]
     roots = [(math.sqrt(n), "root", f"the root of {n} = {said}") for n, said in sizes.items()]
-    first = [*squares, *plain] if _SECOND_MOMENT.search(path) else [*plain, *squares]
+    first = [*squares, *plain] if is_second_moment(path) else [*plain, *squares]
     for value, kind, text in [*first, *roots, (-1.0, "sign", "the opposite sign")]:
         if abs(factor - value) <= 0.01 * abs(value):
             return Named(kind, text)

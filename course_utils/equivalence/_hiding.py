@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course_utils.equivalence._compare import Change, norm, wide
+from course_utils.equivalence._change import Change, norm, wide
 from course_utils.equivalence._factors import is_moment
 from course_utils.equivalence._placed import read
-from course_utils.equivalence._replay import shards_of
+from course_utils.equivalence._shards import shards_of
 
 
 def hides_the_size(

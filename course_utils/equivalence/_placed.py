@@ -1,15 +1,14 @@
-"""Arrays as they lie on devices: read them, copy them, and ask whether their replicas agree."""
+"""Arrays as they lie on devices: read them, and ask whether their replicas agree."""
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def read(leaf: Any, path: str, stacked: bool = False) -> Placed:
             "the comparison in one process with simulated devices."
         )
     dtype = str(leaf.dtype)
-    numbers = _key_data(leaf) if is_key(leaf) else leaf
+    numbers = key_data(leaf) if is_key(leaf) else leaf
     copies = tuple(
         Copy(_name(shard.device), _bounds(shard.index, numbers.shape), np.array(shard.data))
         for shard in sorted(numbers.addressable_shards, key=lambda shard: shard.device.id)
@@ -88,49 +87,6 @@ def replicas_that_differ(placed: Placed) -> tuple[list[Copy], int]:
     return odd, seen
 
 
-def own_copy(tree: Any) -> Any:
-    """The same arrays in the same places, in memory that a step may donate."""
-
-    def copy(leaf: Any) -> Any:
-        if not isinstance(leaf, jax.Array):
-            return np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
-        if is_key(leaf) or leaf.weak_type:
-            return jnp.copy(leaf)
-        # Through the host, since jnp.copy compiles a program for each shape and placement.
-        return jax.device_put(np.array(leaf), leaf.sharding if leaf.committed else None)
-
-    return jax.tree.map(copy, tree)
-
-
-def on_one_device(tree: Any, device: jax.Device, stacked: str = "") -> Any:
-    """Copies of the whole arrays, committed to `device`.
-
-    `stacked` "copies" keeps the first entry of the leading device axis, "rows" merges that axis
-    with the next one.
-    """
-
-    def move(leaf: Any) -> Any:
-        if not hasattr(leaf, "dtype"):
-            return leaf  # a Python number stays one, so that it doesn't decide any dtype
-        if is_key(leaf):
-            data = jax.device_put(whole(_key_data(leaf)), device)
-            with mesh_of_one(device):
-                return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
-        if getattr(leaf, "weak_type", False) and not stacked:
-            with mesh_of_one(device):
-                return jnp.copy(jax.device_put(leaf, device))
-        # Through the host: an array with Explicit axes would bring its mesh along.
-        return jax.device_put(whole(leaf), device)
-
-    def whole(leaf: Any) -> np.ndarray:
-        value = np.array(leaf)
-        if stacked == "copies":
-            return value[0].copy()
-        return value.reshape(-1, *value.shape[2:]) if stacked == "rows" else value
-
-    return jax.tree.map(move, tree)
-
-
 def mesh_of_one(device: jax.Device) -> contextlib.AbstractContextManager:
     """Under `jax.set_mesh` arrays on one device are refused, unless the mesh has one device too."""
     mesh = jax.sharding.get_abstract_mesh()
@@ -140,31 +96,13 @@ def mesh_of_one(device: jax.Device) -> contextlib.AbstractContextManager:
     return jax.set_mesh(Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types))
 
 
-def devices_of(tree: Any) -> set[jax.Device]:
-    """Every device that holds a part of an array in `tree`."""
-    return set().union(*(leaf.sharding.device_set for leaf in _arrays(tree)))
-
-
-def mesh_axes(tree: Any) -> dict[str, int]:
-    """Sizes of the mesh axes that the arrays in `tree` know of, those that split something first."""
-    used: dict[str, int] = {}
-    known: dict[str, int] = {}
-    for leaf in _arrays(tree):
-        if isinstance(leaf.sharding, NamedSharding):
-            sizes = dict(leaf.sharding.mesh.shape)
-            known |= sizes
-            for part in leaf.sharding.spec:
-                names = part if isinstance(part, tuple) else (part,)
-                used |= {name: sizes[name] for name in names if name in sizes}
-    return used | {name: size for name, size in known.items() if name not in used}
-
-
 def is_key(leaf: Any) -> bool:
     """Whether a leaf holds typed random keys (jax.random.key)."""
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _key_data(keys: jax.Array) -> jax.Array:
+def key_data(keys: jax.Array) -> jax.Array:
+    """The uint32 data of typed keys, placed as they are."""
     devices = keys.sharding.device_set
     alone = mesh_of_one(min(devices, key=lambda d: d.id)) if len(devices) == 1 else None
     with alone or contextlib.nullcontext():
@@ -179,10 +117,6 @@ def _unstack(value: np.ndarray, copies: tuple[Copy, ...], dtype: str, path: str)
     if len(set(names)) != len(value):
         names = [f"entry {i}" for i in range(len(value))]
     return Placed(value[0], tuple(map(Copy, names, [index] * len(value), value)), dtype)
-
-
-def _arrays(tree: Any) -> Iterator[jax.Array]:
-    return (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
 
 
 def _bounds(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from course_utils.equivalence._compare import Change, norm, wide
+from course_utils.equivalence._change import Change, norm, wide
 from course_utils.equivalence._factors import is_first_moment
-from course_utils.equivalence._placed import is_key, read
+from course_utils.equivalence._placed import read
+from course_utils.equivalence._shards import rows_of, shards_of, uneven_mask
 
 _MOST_REPLAYS = 60
-_MASK = re.compile(r"mask|valid|weight", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def suggest_by_replay(replay: Replay) -> str:
     said = _per_shard(replay, parts) or _moved_shards(replay)
     if said:
         return said
-    if mask := _uneven_mask(replay.batch, replay.shards):
+    if mask := uneven_mask(replay.batch, replay.shards):
         return f"no factor and no replica tells; likely a mean of means over ragged shards: {mask}"
     if replay.has_key:
         return (
@@ -53,20 +52,6 @@ def suggest_by_replay(replay: Replay) -> str:
             "position in the global batch into the key, so that they don't depend on the devices."
         )
     return ""
-
-
-def shard_count(batch: Any, axes: dict[str, int]) -> int:
-    """Over how many shards the first axis of a parallel batch lies, or is going to; 1: unknown."""
-    counts = set()
-    for leaf in jax.tree.leaves(batch):
-        if isinstance(leaf, jax.Array) and leaf.ndim and len(leaf.sharding.device_set) > 1:
-            counts.add(
-                len({shard.index[0].indices(leaf.shape[0]) for shard in leaf.addressable_shards})
-            )
-    sizes = [size for size in axes.values() if size > 1]
-    if not counts and len(sizes) == 1:
-        return sizes[0]  # a batch from the host, which the step splits by itself
-    return max(counts, default=1)
 
 
 def _per_shard(replay: Replay, parts: list[Any]) -> str:
@@ -88,7 +73,7 @@ def _mean_of_shards(replay: Replay) -> str:
         "the parallel update is the mean of what one device does with each shard alone, and that "
         "isn't what it does with all examples. "
     )
-    if mask := _uneven_mask(replay.batch, replay.shards):
+    if mask := uneven_mask(replay.batch, replay.shards):
         return f"{found}Likely a mean of means over ragged shards: {mask}"
     if replay.has_key:
         return (
@@ -108,7 +93,7 @@ def _moved_shards(replay: Replay) -> str:
     paths = [
         jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(replay.batch)
     ]
-    rows = _rows(replay.batch)
+    rows = rows_of(replay.batch)
     split = [i for i, leaf in enumerate(leaves) if np.shape(leaf)[:1] == (rows,)]
     if replay.shards < 2 or rows % replay.shards or len(split) < 2:
         return ""
@@ -144,44 +129,3 @@ def _explains(changes: Sequence[Change], states: list[dict[str, Any]]) -> bool:
         if not left <= 0.05 * change.error + 2 * change.rounding:
             return False
     return True
-
-
-def shards_of(batch: Any, shards: int) -> Iterator[Any]:
-    """The batch cut into equal parts along the examples' axis; none if that doesn't divide."""
-    rows = _rows(batch)
-    size = rows // shards
-    for i in range(shards if size * shards == rows else 0):
-        yield jax.tree.map(
-            lambda leaf, i=i: (
-                leaf[i * size : (i + 1) * size] if np.shape(leaf)[:1] == (rows,) else leaf
-            ),
-            batch,
-        )
-
-
-def _rows(batch: Any) -> int:
-    """Examples in a batch: the most frequent leading size."""
-    sizes = [np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.shape(leaf)]
-    return max(sizes, key=sizes.count, default=0)
-
-
-def _uneven_mask(batch: Any, shards: int) -> str:
-    """Describe a mask of the batch that gives the shards unequal numbers of valid examples."""
-    rows = _rows(batch)
-    if shards < 2 or not rows or rows % shards:
-        return ""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
-        name = jax.tree_util.keystr(path)
-        if np.shape(leaf)[:1] != (rows,) or is_key(leaf):
-            continue
-        values = np.asarray(leaf)
-        binary = values.ndim == 1 and np.isin(values.astype(float), (0, 1)).all()
-        if values.dtype == bool or (binary and (_MASK.search(name) or values.dtype.kind == "f")):
-            counts = values.reshape(shards, -1).astype(float).sum(axis=1).astype(int)
-            if len(set(counts)) > 1:
-                return (
-                    f"batch{name} leaves {', '.join(map(str, counts))} valid examples on the "
-                    "shards, and a mean of their means weighs them equally. Add up the losses and "
-                    "the counts over the devices (psum), then divide."
-                )
-    return ""

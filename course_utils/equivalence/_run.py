@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from course_utils.equivalence._placed import devices_of, mesh_of_one, own_copy
+from course_utils.equivalence._copies import devices_of, own_copy
+from course_utils.equivalence._placed import mesh_of_one
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 

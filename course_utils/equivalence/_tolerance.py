@@ -8,9 +8,18 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
-# Errors as a fraction of the way a leaf has walked. A sum over N shards runs in another order
-# than a sum over the whole batch, and every rounding may fall the other way.
+# Errors as a fraction of the way a leaf has walked. A sum over N shards runs in another order than
+# a sum over the whole batch, and every rounding may fall the other way. Seen on right steps of a
+# 784-128-10 network (batch 512 and 2,048, fresh and after 150 steps, 2 to 8 devices, 1 to 10 steps,
+# SGD, momentum, Adam): float32 gradients differ by up to 2e-6, moments by 6e-6; with TF32 products
+# (emulated: 10 bits of mantissa) 6e-4; computed in bfloat16 1.2e-2, which is 3 of its roundings
+# (2^-8). The tolerances are about four times that. They needn't grow with the steps, since the way
+# grows too. The faults looked for are far larger: a factor of 2 is an error of 1.
 TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "tf32": 2e-3, "float16": 1e-2, "bfloat16": 5e-2}
+
+# Adam divides by the root of its second moment, so an entry whose gradient is nothing but rounding
+# moves as far as any other. Its moments don't have that trouble, until they see such parameters.
+ADAM_PARAMETERS, ADAM_LATER = 1e-3, 1e-4
 
 
 def tolerance(dtype: str) -> float:

@@ -1,0 +1,86 @@
+"""Copies of trees on one device or many, and what their placement tells of devices and meshes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+
+from course_utils.equivalence._placed import is_key, key_data, mesh_of_one
+
+
+def own_copy(tree: Any) -> Any:
+    """The same arrays in the same places, in memory that a step may donate."""
+
+    def copy(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array):
+            return np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+        if is_key(leaf) or leaf.weak_type:
+            return jnp.copy(leaf)
+        # Through the host, since jnp.copy compiles a program for each shape and placement.
+        return jax.device_put(np.array(leaf), leaf.sharding if leaf.committed else None)
+
+    return jax.tree.map(copy, tree)
+
+
+def on_one_device(tree: Any, device: jax.Device, stacked: str = "") -> Any:
+    """Copies of the whole arrays, committed to `device`.
+
+    `stacked` "copies" keeps the first entry of the leading device axis, "rows" merges that axis
+    with the next one.
+    """
+
+    def move(leaf: Any) -> Any:
+        if not hasattr(leaf, "dtype"):
+            return leaf  # a Python number stays one, so that it doesn't decide any dtype
+        if is_key(leaf):
+            data = jax.device_put(whole(key_data(leaf)), device)
+            with mesh_of_one(device):
+                return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+        if getattr(leaf, "weak_type", False) and not stacked:
+            with mesh_of_one(device):
+                return jnp.copy(jax.device_put(leaf, device))
+        # Through the host: an array with Explicit axes would bring its mesh along.
+        return jax.device_put(whole(leaf), device)
+
+    def whole(leaf: Any) -> np.ndarray:
+        value = np.array(leaf)
+        if stacked == "copies":
+            return value[0].copy()
+        return value.reshape(-1, *value.shape[2:]) if stacked == "rows" else value
+
+    return jax.tree.map(move, tree)
+
+
+def devices_of(tree: Any) -> set[jax.Device]:
+    """Every device that holds a part of an array in `tree`."""
+    return set().union(*(leaf.sharding.device_set for leaf in _arrays(tree)))
+
+
+def mesh_axes(tree: Any) -> dict[str, int]:
+    """Sizes of the mesh axes that the arrays in `tree` know of, those that split something first."""
+    used: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for leaf in _arrays(tree):
+        if isinstance(leaf.sharding, NamedSharding):
+            sizes = dict(leaf.sharding.mesh.shape)
+            known |= sizes
+            for part in leaf.sharding.spec:
+                names = part if isinstance(part, tuple) else (part,)
+                used |= {name: sizes[name] for name in names if name in sizes}
+    return used | {name: size for name, size in known.items() if name not in used}
+
+
+def holds_keys(tree: Any) -> bool:
+    """Whether a tree holds typed keys, or arrays that look like the older kind."""
+
+    def old_style(leaf: Any) -> bool:
+        return getattr(leaf, "dtype", None) == np.uint32 and np.shape(leaf)[-1:] == (2,)
+
+    return any(is_key(leaf) or old_style(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _arrays(tree: Any) -> Iterator[jax.Array]:
+    return (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
