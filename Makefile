@@ -6,8 +6,10 @@ LESSONS ?=
 PROFILE ?=
 DEVICES ?=
 PARAMS  ?=
+RESUME  ?=
+REPEAT  ?=
 TESTS   ?=
-export LESSONS PROFILE DEVICES PARAMS
+export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT
 
 SHELL   := /bin/sh
 VENV    := .venv$(patsubst python%,-%,$(filter-out python3 python,$(notdir $(PYTHON))))
@@ -26,7 +28,7 @@ help: ## list these commands
 
 setup: $(STAMP) ## create the virtual environment and install the locked packages
 
-run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value"
+run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value" REPEAT=3 RESUME=1
 	@$(BIN)/python -m course_utils.headless
 
 data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where it is

@@ -239,7 +239,7 @@ def test_only_finished_files_are_left_in_the_run(lab):
     kept = {path.name for path in lab.latest.iterdir()}
     stems = {path.stem for path in lab.notebooks.glob("*.ipynb")}
     wanted = {f"{stem}.{kind}" for stem in stems for kind in ("ipynb", "html")}
-    assert kept == {"results.json", *wanted}
+    assert kept == {"results.json", "index.html", *wanted}
     assert {path.name for path in lab.runs.iterdir()} == {"latest", lab.latest.name}
     assert os.readlink(lab.runs / "latest") == lab.latest.name
 

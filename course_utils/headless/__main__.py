@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from course_utils.headless import lessons, parameters
+from course_utils.headless import lessons, parameters, resume
 from course_utils.headless.errors import UsageError
 from course_utils.headless.stop import Stop
 
@@ -14,7 +14,7 @@ DESCRIPTION = "Run lessons headlessly; keep executed notebooks, HTML and results
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Options; make's variables LESSONS, PROFILE, DEVICES and PARAMS are their defaults."""
+    """Options; make's variables, LESSONS to RESUME, are their defaults."""
     parser = argparse.ArgumentParser("python -m course_utils.headless", description=DESCRIPTION)
     add = parser.add_argument
     add("lessons", nargs="*", metavar="LESSON", help='number or name: "01", "01_training_loop"')
@@ -22,6 +22,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--devices", default=_variable("DEVICES"), help="number of devices (0: all there are)")
     add("--params", default=_variable("PARAMS"), help='"NAME=value NAME2=value"')
     add("--param", action="append", default=[], metavar="NAME=value", help="one of them; repeat")
+    add("--repeat", type=_count, default=_variable("REPEAT") or 1, metavar="N", help="run each N x")
+    add("--resume", default=_variable("RESUME"), metavar="RUN", help="go on with: 1 (latest), DIR")
     add("--cell-timeout", type=_seconds, default=300.0, metavar="S", help="limit of one cell")
     add("--lesson-timeout", type=_seconds, default=900.0, metavar="S", help="limit of a lesson")
     add("--output", type=Path, metavar="DIR", help="keep runs here (default: runs/)")
@@ -33,6 +35,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
+
+
+def _count(text: str) -> int:
+    if not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError("must be from 1 to 100")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
@@ -58,18 +66,38 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     stop = Stop()
     stop.listen()
+    options.runs = (options.output or lessons.REPOSITORY / "runs").resolve()
+    options.notebooks = (options.notebooks or lessons.REPOSITORY / "notebooks").resolve()
     try:
-        notebooks = (options.notebooks or lessons.REPOSITORY / "notebooks").resolve()
-        chosen = lessons.choose(lessons.find(notebooks), options.lessons)
-        values = parameters.check(parameters.split(_assignments(options)), chosen)
-        return _run(options, chosen, values, stop)
+        earlier = _earlier(options)
+        wanted = earlier.lessons if earlier else options.lessons
+        chosen = lessons.choose(lessons.find(options.notebooks), wanted, keep_unreadable=True)
+        given = earlier.given if earlier else parameters.split(_assignments(options))
+        return _run(options, chosen, parameters.check(given, chosen), stop, earlier)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
+def _earlier(options: argparse.Namespace) -> resume.Earlier | None:
+    """The run to go on with, if that is asked for; it decides lessons and parameters."""
+    if (options.resume or "").lower() in resume.NO:
+        return None
+    asked = [*options.lessons, *_assignments(options)] + ["REPEAT"] * (options.repeat > 1)
+    if asked:
+        raise UsageError(
+            "RESUME goes on with the lessons and parameters that the run began with: "
+            f"leave out {', '.join(asked)}."
+        )
+    return resume.find(options.resume, options.runs, options.notebooks)
+
+
 def _run(
-    options: argparse.Namespace, chosen: list[lessons.Lesson], values: dict, stop: Stop
+    options: argparse.Namespace,
+    chosen: list[lessons.Lesson],
+    values: dict,
+    stop: Stop,
+    earlier: resume.Earlier | None,
 ) -> int:
     from course_utils.headless import summary  # papermill takes a second to import
     from course_utils.headless.course import Course
@@ -77,10 +105,15 @@ def _run(
     from course_utils.headless.progress import for_this_terminal
     from course_utils.headless.watch import Limits
 
-    folder = Folder((options.output or lessons.REPOSITORY / "runs").resolve())
+    folder = Folder(options.runs, earlier.folder if earlier else None)
     limits = Limits(options.cell_timeout, options.lesson_timeout)
     course = Course(folder, limits, stop, for_this_terminal())
-    entries = course.run(chosen, values)["notebooks"]
+    if earlier:
+        course.progress.say(earlier.summary)
+        repeat, results = earlier.repeat, earlier.results
+    else:
+        repeat, results = options.repeat, None
+    entries = course.run(chosen, values, repeat, results)["notebooks"]
     lines = ["", *summary.table(entries), *summary.failures(entries), *summary.where(folder)]
     course.progress.say("\n".join(lines))
     return stop.exit_status or summary.exit_status(entries, folder)

@@ -1,24 +1,23 @@
 """A run of several lessons, one after the other, and what it leaves in its folder."""
 
 import logging
-import platform
-import subprocess
 import time
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import nbformat
 import papermill
 from papermill.engines import papermill_engines
 
+from course_utils.headless import repeats
 from course_utils.headless.collect import collect
 from course_utils.headless.engine import Execution, LessonEngine
+from course_utils.headless.environment import now, runner_environment
 from course_utils.headless.folder import Folder
 from course_utils.headless.lessons import Lesson
-from course_utils.headless.outcome import judge, not_run, tail
+from course_utils.headless.outcome import judge, tail, unreadable
 from course_utils.headless.page import to_html
 from course_utils.headless.progress import Progress
+from course_utils.headless.report import render
 from course_utils.headless.stop import Stop
 from course_utils.headless.watch import Limits, Watch
 
@@ -26,57 +25,95 @@ ENGINE = "jax-course-lesson"
 
 
 class Course:
-    """Runs lessons and keeps results.json true at every moment."""
+    """Runs lessons and keeps results.json and index.html true at every moment."""
 
     def __init__(self, folder: Folder, limits: Limits, stop: Stop, progress: Progress) -> None:
         self.folder, self.limits, self.stop, self.progress = folder, limits, stop, progress
         self.results: dict[str, Any] = {}
 
-    def run(self, lessons: list[Lesson], parameters: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """Run the lessons, each with its parameters; returns what results.json holds."""
-        given: dict[str, Any] = {}
-        for values in parameters.values():
-            given.update(values)
-        entries = [not_run(lesson.name) for lesson in lessons]
-        environment = runner_environment(lessons[0].path.parent)
-        self.results = {"parameters": given, "environment": environment, "notebooks": entries}
+    def run(
+        self,
+        lessons: list[Lesson],
+        parameters: dict[str, dict[str, Any]],
+        repeat: int = 1,
+        results: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Run the lessons, each with its parameters; returns what results.json holds.
+
+        Args:
+            lessons: in the order in which to run them.
+            parameters: for each lesson's name, what it is given.
+            repeat: how often each lesson runs.
+            results: of a run to go on with; lessons that are done are not run again.
+        """
+        self.results = results or _beginning(lessons, parameters, repeat)
+        entries = self.results["notebooks"]
+        self.folder.reserve()
         self._keep()
         for number, (lesson, entry) in enumerate(zip(lessons, entries, strict=True), start=1):
-            if self.stop.signal:
-                break
-            entry["status"] = "running"
-            self._keep()
-            self.progress.start(lesson.name, f"{number}/{len(lessons)}")
-            self._run_lesson(lesson, parameters[lesson.name], entry)
-            self._keep()
-            self.progress.end(entry)
+            for left in range(repeats.still_to_run(entry, repeat), 0, -1):
+                if self.stop.signal:
+                    break
+                again = f", repeat {repeat - left + 1}/{repeat}" if repeat > 1 else ""
+                place = f"{number}/{len(lessons)}{again}"
+                self._attempt(lesson, parameters[lesson.name], entry, repeat, place)
+        self.results["environment"]["finished"] = now()
+        self.folder.release()
+        self._keep()
         return self.results
 
-    def _keep(self) -> None:
-        self.folder.keep_json("results.json", self.results)
+    def _attempt(
+        self, lesson: Lesson, parameters: dict, entry: dict, repeat: int, place: str
+    ) -> None:
+        repeats.begin(entry)
+        self._keep()
+        name = repeats.file_name(lesson.name, len(entry.get("repeats", ())) + 1)
+        self.progress.start(lesson.name, place)
+        if lesson.problem:
+            attempt = unreadable(lesson.problem)
+        else:
+            attempt = self._run_lesson(name, lesson, parameters)
+        attempt["name"] = lesson.name
+        repeats.add(entry, attempt, repeat)
+        self._keep()
+        self.progress.end(attempt)
 
-    def _run_lesson(self, lesson: Lesson, parameters: dict[str, Any], entry: dict) -> None:
+    def _keep(self) -> None:
+        lost = {path.name: why for path, why in self.folder.problems.items()}
+        self.results.pop("problems", None)
+        self.results.update({"problems": lost} if lost else {})
+        self.folder.keep_json("results.json", self.results)
+        try:
+            page = render(self.results, self.folder.path)
+        except Exception as error:  # a page less must not cost the other lessons
+            self.folder.problems[self.folder.path / "index.html"] = f"report: {error!r}"
+        else:
+            self.folder.keep("index.html", page)
+
+    def _run_lesson(self, name: str, lesson: Lesson, parameters: dict[str, Any]) -> dict[str, Any]:
         since, raised = time.monotonic(), None
-        log = self.folder.path / f"{lesson.name}.log"
+        log = self.folder.path / f"{name}.log"
         with Watch(self.limits, self.stop) as watch:
             execution = Execution(
                 watch=watch,
                 cwd=lesson.path.parent,
                 log=log,
-                save=lambda notebook: self._save(lesson.name, notebook),
+                save=lambda notebook: self._save(name, notebook),
                 report=self.progress.cell,
             )
             try:
                 execute(lesson, parameters, execution)
             except Exception as error:  # whatever it is, the other lessons still run
                 raised = error
-        entry.update(judge(execution, raised), seconds=round(time.monotonic() - since, 3))
+        outcome = {**repeats.not_run(lesson.name), **judge(execution, raised)}
+        outcome["seconds"] = round(time.monotonic() - since, 3)
         if execution.notebook:
             self.results["environment"].update(collect(execution.notebook.cells).environment)
-            self._save(lesson.name, execution.notebook)
-            self._save_page(lesson.name, execution.notebook)
-        if entry["status"] == "passed" or not tail(log):
+            self._save(name, execution.notebook)
+            self._save_page(name, execution.notebook)
+        if outcome["status"] == "passed" or not tail(log):
             log.unlink(missing_ok=True)
+        return outcome
 
     def _save(self, name: str, notebook: nbformat.NotebookNode) -> None:
         self.folder.keep(f"{name}.ipynb", nbformat.writes(notebook).rstrip("\n") + "\n")
@@ -88,6 +125,17 @@ class Course:
             self.folder.problems[self.folder.path / f"{name}.html"] = f"nbconvert: {error}"
         else:
             self.folder.keep(f"{name}.html", page)
+
+
+def _beginning(lessons: list[Lesson], parameters: dict, repeat: int) -> dict[str, Any]:
+    """What results.json holds before anything has run."""
+    given: dict[str, Any] = {}
+    for values in parameters.values():
+        given.update(values)
+    environment = runner_environment(lessons[0].path.parent)
+    environment |= {"repeat": repeat} if repeat > 1 else {}
+    entries = [repeats.not_run(lesson.name) for lesson in lessons]
+    return {"parameters": given, "environment": environment, "notebooks": entries}
 
 
 def execute(lesson: Lesson, parameters: dict[str, Any], execution: Execution) -> None:
@@ -106,25 +154,3 @@ def execute(lesson: Lesson, parameters: dict[str, Any], execution: Execution) ->
         progress_bar=False,
         execution=execution,
     )
-
-
-def runner_environment(folder: Path) -> dict[str, Any]:
-    """What the runner knows of a run by itself; kernels add what they see."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    changes = _git(folder, "status", "--porcelain") if commit else None
-    return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "git_commit": commit,
-        "git_dirty": bool(changes) if changes is not None else None,
-    }
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=30, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

@@ -14,6 +14,7 @@ from nbformat.v4 import new_output
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager
 
+from course_utils.headless.flood import Meter
 from course_utils.headless.kernel import manager_in
 from course_utils.headless.watch import Watch
 
@@ -36,6 +37,7 @@ class Execution:
         cell_seconds: the time of each executed code cell.
         cells: how many code cells there are to execute.
         current: label of the cell that runs or failed, "In [3]: first line".
+        meter: counts what the cells put out, and cuts what is too much.
     """
 
     watch: Watch
@@ -48,6 +50,7 @@ class Execution:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     cells: int = 0
     current: str | None = None
+    meter: Meter = field(default_factory=Meter)
 
 
 def runs(cell: Any) -> bool:
@@ -127,6 +130,13 @@ class LessonClient(PapermillNotebookClient):
             text = f"{why.message} {why.hint}".strip()
             cell.outputs.append(new_output("error", ename=DIED, evalue=text, traceback=[text]))
             raise CellExecutionError(text, DIED, why.message) from error
+
+    def output(self, outs: Any, msg: Any, display_id: Any, cell_index: int) -> Any:
+        """Keep an output message, unless the cell has put out too much already."""
+        execution = self.nb_man.execution
+        if execution.meter.admits(msg, cell_index, execution.current):
+            return super().output(outs, msg, display_id, cell_index)
+        return None
 
 
 class LessonEngine(NBClientEngine):

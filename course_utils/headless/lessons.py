@@ -21,11 +21,13 @@ class Lesson:
         name: its file name without the suffix, "01_training_loop".
         path: absolute path of the notebook.
         defaults: what its parameters cell assigns, by name.
+        problem: why it cannot be run at all, empty if it can.
     """
 
     name: str
     path: Path
     defaults: dict[str, Any]
+    problem: str = ""
 
 
 def find(folder: Path) -> dict[str, Path]:
@@ -36,14 +38,25 @@ def find(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(paths, key=lambda path: (_number(path.stem), path))}
 
 
-def choose(lessons: dict[str, Path], wanted: list[str]) -> list[Lesson]:
+def choose(
+    lessons: dict[str, Path], wanted: list[str], keep_unreadable: bool = False
+) -> list[Lesson]:
     """The lessons whose number ("01", "1") or name is wanted; all of them if none is.
 
     Raises:
-        UsageError: one is unknown, or its notebook has no usable parameters cell.
+        UsageError: one is unknown, or its notebook has no usable parameters cell; with
+            `keep_unreadable` such a lesson is chosen as well, with its `problem`.
     """
     chosen = {name for text in wanted for name in _matches(lessons, text)} or set(lessons)
-    return [read(path) for name, path in lessons.items() if name in chosen]
+    reader = _read_or_note if keep_unreadable else read
+    return [reader(path) for name, path in lessons.items() if name in chosen]
+
+
+def _read_or_note(path: Path) -> Lesson:
+    try:
+        return read(path)
+    except UsageError as error:
+        return Lesson(path.stem, path, {}, str(error))
 
 
 def _matches(lessons: dict[str, Path], text: str) -> list[str]:

@@ -8,6 +8,8 @@ from papermill.exceptions import PapermillExecutionError
 
 from course_utils.headless.collect import Reported, collect
 from course_utils.headless.engine import DIED, Execution
+from course_utils.headless.flood import Meter
+from course_utils.headless.repeats import not_run
 from course_utils.headless.watch import Reason
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -16,19 +18,11 @@ LONGEST = 600
 SETTINGS = {"parameters", "injected-parameters"}
 
 
-def not_run(name: str) -> dict[str, Any]:
-    """The entry before the lesson runs."""
-    return {
-        "name": name,
-        "status": "not run",
-        "seconds": None,
-        "cell_seconds": [],
-        "peak_memory_mb": None,
-        "error": None,
-        "checkpoints": [],
-        "exercises": {},
-        "results": {},
-    }
+def unreadable(problem: str) -> dict[str, Any]:
+    """The outcome of a lesson that is no notebook to run."""
+    hint = "Restore the file: git checkout brings back the committed one."
+    error = {"cell": None, "message": shorten(problem), "hint": hint}
+    return {**not_run(""), "status": "failed", "seconds": 0.0, "error": error}
 
 
 def judge(execution: Execution, raised: Exception | None) -> dict[str, Any]:
@@ -42,7 +36,7 @@ def judge(execution: Execution, raised: Exception | None) -> dict[str, Any]:
         "peak_memory_mb": round(execution.watch.peak_bytes / 2**20, 1) or None,
         "error": why
         and {
-            "cell": execution.current if raised else None,
+            "cell": execution.current if raised else execution.meter.where,
             "message": shorten(why.message),
             "hint": why.hint,
         },
@@ -75,11 +69,18 @@ def _failure(
         return Reason("failed", f"The lesson could not be executed. {said}", hint)
     if reported.failed:
         return Reason("failed", f"Checkpoint {reported.failed[-1]['name']!r} did not pass.", hint)
+    if execution.meter.where:
+        return _flooded(execution.meter)
     if done < planned:
         return Reason("failed", f"The lesson ended itself after {done} of {planned} code cells.")
     if not any(_teaches(cell) for cell in cells):
         return Reason("failed", "No code cell was executed: the lesson produced nothing.")
     return None
+
+
+def _flooded(meter: Meter) -> Reason:
+    said = f"The cell put out {meter.total / 1e6:.0f} MB; the first {meter.limit / 1e6:g} are kept."
+    return Reason("failed", said, "Print a summary; write what is long to a file.")
 
 
 def tail(log: Path) -> str:

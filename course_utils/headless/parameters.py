@@ -26,16 +26,18 @@ def split(assignments: list[str]) -> dict[str, str]:
 def check(given: dict[str, str], lessons: list[Lesson]) -> dict[str, dict[str, Any]]:
     """What each lesson is to be given: {lesson name: {parameter: value}}.
 
-    PROFILE and DEVICES go to every lesson, others to the lessons that declare them.
+    PROFILE and DEVICES go to every lesson, others to the lessons that declare them. Lessons
+    with a problem are given nothing.
 
     Raises:
         UsageError: no chosen lesson declares a name, or a value has another type than
             the default it replaces (a default of None takes anything).
     """
-    for name in given:
-        lacking = [lesson.name for lesson in lessons if name not in lesson.defaults]
-        if len(lacking) == len(lessons):
-            raise UsageError(_unknown(name, lessons))
+    readable = [lesson for lesson in lessons if not lesson.problem]
+    for name in given if readable else ():
+        lacking = [lesson.name for lesson in readable if name not in lesson.defaults]
+        if len(lacking) == len(readable):
+            raise UsageError(_unknown(name, readable))
         if lacking and name in EVERY_LESSON:
             raise UsageError(f"{name} is not in the parameters cell of {', '.join(lacking)}.")
     return {

@@ -1,6 +1,5 @@
 """The last lines of a run: a table, the failures in words, where to look."""
 
-from pathlib import Path
 from typing import Any
 
 from course_utils.headless.folder import Folder
@@ -47,9 +46,8 @@ def failures(entries: list[dict[str, Any]]) -> list[str]:
 def where(folder: Folder) -> list[str]:
     """Where the results are and how to open them; what could not be written."""
     lost = [f"Could not write {path}: {why}" for path, why in folder.problems.items()]
-    pages = sorted(folder.path.glob("*.html"))
-    example = pages[0] if len(pages) == 1 else Path(folder.path, "*.html")
-    return ["", f"Results: {folder.path}", f"Open {example} in a browser.", *lost]
+    page = folder.path / "index.html"
+    return ["", f"Results: {folder.path}", f"Open {page} in a browser.", *lost]
 
 
 def exit_status(entries: list[dict[str, Any]], folder: Folder) -> int:
