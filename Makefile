@@ -8,8 +8,11 @@ DEVICES ?=
 PARAMS  ?=
 RESUME  ?=
 REPEAT  ?=
+A       ?=
+B       ?=
+THRESHOLD ?=
 TESTS   ?=
-export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT
+export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT A B THRESHOLD
 
 SHELL   := /bin/sh
 VENV    := .venv$(patsubst python%,-%,$(filter-out python3 python,$(notdir $(PYTHON))))
@@ -31,6 +34,9 @@ setup: $(STAMP) ## create the virtual environment and install the locked package
 run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value" REPEAT=3 RESUME=1
 	@$(BIN)/python -m course_utils.headless
 
+compare: $(STAMP) ## say what changed between two runs: A=runs/x B=runs/y THRESHOLD=10%; exit 1 on a regression
+	@$(BIN)/python -m course_utils.headless.compare
+
 data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where it is
 	@$(BIN)/python -m course_utils.fashion_mnist
 
@@ -38,7 +44,7 @@ lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a tok
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks
 
 test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
 lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

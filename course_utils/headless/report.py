@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from course_utils.display import format_value
 from course_utils.headless import figures, lessons, repeats, resume
 from course_utils.headless.errors import UsageError
 from course_utils.headless.executed import look
@@ -45,7 +46,8 @@ def page(template: str, **context: Any) -> str:
     )
     environment.undefined = jinja2.StrictUndefined
     made = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return environment.get_template(template).render(signs=SIGNS, made=when(made), **context)
+    environment.globals.update(signs=SIGNS, made=when(made), value=format_value)
+    return environment.get_template(template).render(context)
 
 
 def _lesson(entry: dict[str, Any], folder: Path, longest: float) -> dict[str, Any]:

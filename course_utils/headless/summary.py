@@ -1,5 +1,6 @@
 """The last lines of a run: a table, the failures in words, where to look."""
 
+from collections.abc import Collection
 from typing import Any
 
 from course_utils.headless.folder import Folder
@@ -9,9 +10,18 @@ HEADERS = ("lesson", "status", "seconds", "checkpoints", "peak MB")
 
 def table(entries: list[dict[str, Any]]) -> list[str]:
     """The lessons as lines of aligned plain text."""
-    rows = [HEADERS, *map(_row, entries)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADERS))]
-    return ["  ".join(_align(row, widths)).rstrip() for row in rows]
+    return aligned([HEADERS, *map(_row, entries)], left=(0, 1))
+
+
+def aligned(rows: list[tuple[str, ...]], left: Collection[int]) -> list[str]:
+    """Rows as lines of plain text, the columns in `left` aligned left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        texts = [t.ljust(w) if i in left else t.rjust(w) for i, (t, w) in enumerate(cells)]
+        lines.append("  ".join(texts).rstrip())
+    return lines
 
 
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
@@ -23,11 +33,6 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
         f"{passed}/{len(entry['checkpoints'])}",
         "-" if entry["peak_memory_mb"] is None else f"{entry['peak_memory_mb']:.0f}",
     )
-
-
-def _align(row: tuple[str, ...], widths: list[int]) -> list[str]:
-    texts = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-    return texts + [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
 
 
 def failures(entries: list[dict[str, Any]]) -> list[str]:

@@ -67,8 +67,8 @@ def headline(environment: dict[str, Any]) -> list[str]:
     """The few facts that tell one run from another at a glance."""
     versions = [(name, environment.get(name.lower())) for name in ("JAX", "Python")]
     facts = [f"{name} {version}" for name, version in versions if version]
-    if environment.get("device_count"):
-        facts.append(_devices(environment).partition(":")[0])
+    if devices := _devices(environment):
+        facts.append(devices.partition(":")[0])
     if environment.get("git_commit"):
         facts.append(f"commit {environment['git_commit'][:9]}")
     return facts

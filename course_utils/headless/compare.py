@@ -1,0 +1,148 @@
+"""Compare two runs: `python -m course_utils.headless.compare runs/A runs/B`.
+
+Exit status: 0 no regression, 1 a regression beyond the threshold, 2 a run that cannot be read.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from course_utils.display import format_value, one_line
+from course_utils.headless import differences, lessons, resume
+from course_utils.headless.errors import UsageError
+from course_utils.headless.folder import write_atomically
+from course_utils.headless.report import page
+from course_utils.headless.summary import aligned
+from course_utils.headless.words import headline, when
+
+
+def compared(a: Path, b: Path, threshold: float) -> dict[str, Any]:
+    """What both renderings of a comparison show; UsageError for a folder without a run."""
+    runs = [resume.load(folder) for folder in (a, b)]
+    changes = differences.figures(*runs, threshold)
+    statuses = list(differences.statuses(*runs))
+    return {
+        "a": _run(a, runs[0]),
+        "b": _run(b, runs[1]),
+        "environment": differences.environment(*runs),
+        "statuses": statuses,
+        "changes": changes,
+        "regressions": sum(s[3] for s in statuses) + sum(c.regression for c in changes),
+        "beyond": sum(c.verdict in ("better", "worse", "changed") for c in changes),
+        "assumed": any(c.assumed for c in changes),
+        "threshold": threshold,
+        "unlike": _unlike(*runs),
+    }
+
+
+def _unlike(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """What differs between the runs and would explain any change of a figure."""
+    machine = {"cpu", "cores", "device_kind", "device_count", "dataset"}
+    causes = machine | a["parameters"].keys() | b["parameters"].keys()
+    return [name for name, *_ in differences.environment(a, b) if name in causes]
+
+
+def _run(folder: Path, results: dict[str, Any]) -> dict[str, str]:
+    facts = [when(results["environment"].get("started", "")), *headline(results["environment"])]
+    return {"name": folder.resolve().name, "facts": " · ".join(filter(None, facts))}
+
+
+def text(found: dict[str, Any]) -> list[str]:
+    """The comparison as lines of plain text."""
+    lines = [f"A  {found['a']['name']}  {found['a']['facts']}"]
+    lines += [f"B  {found['b']['name']}  {found['b']['facts']}", "", conclusion(found)]
+    if found["unlike"]:
+        lines += [f"They ran with different {', '.join(found['unlike'])}: that alone may be why."]
+    if found["environment"]:
+        rows = [(name, _shown(x), _shown(y)) for name, x, y in found["environment"]]
+        lines += ["", *aligned([("environment", "A", "B"), *rows], left=range(3))]
+    if found["statuses"]:
+        rows = [(*status[:3], "REGRESSION" if status[3] else "") for status in found["statuses"]]
+        lines += ["", *aligned([("status", "A", "B", ""), *rows], left=range(4))]
+    rows = [_row(change) for change in found["changes"]]
+    header = ("lesson", "figure", "A", "B", "B/A", "spread", "verdict")
+    lines += ["", *aligned([header, *rows], left=(0, 1, 6))]
+    if found["assumed"]:
+        lines += [
+            "",
+            "~ a lesson ran once, so its spread is a guess: REPEAT=3 make run measures it.",
+        ]
+    return lines
+
+
+def conclusion(found: dict[str, Any]) -> str:
+    """The comparison in one sentence."""
+    if found["regressions"]:
+        s = "s" * (found["regressions"] > 1)
+        return f"{found['regressions']} regression{s} beyond {found['threshold']:.0%}."
+    if found["beyond"] or found["statuses"]:
+        return f"No regression beyond {found['threshold']:.0%}; what changed is marked below."
+    return "Equal: no figure differs beyond its spread, and no status changed."
+
+
+def _row(change: differences.Change) -> tuple[str, ...]:
+    spread = f"{'~' * change.assumed}{change.spread:.0%}" if change.ratio is not None else ""
+    verdict = change.verdict + ("  REGRESSION" if change.regression else "")
+    ratio = "" if change.ratio is None else f"{change.ratio:.2f}"
+    values = [f"{_shown(x)} {change.unit}".strip() for x in (change.a, change.b)]
+    return (change.lesson, change.name, *values, ratio, spread, verdict)
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else one_line(format_value(value))
+
+
+def _fraction(given: str) -> float:
+    """0.1 of "0.1" or of "10%"."""
+    value = float(given.removesuffix("%")) / (100 if given.endswith("%") else 1)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError("must be a fraction such as 0.1, or 10%")
+    return value
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the comparison and write its page beside B's results; returns the exit status."""
+    parser = argparse.ArgumentParser("python -m course_utils.headless.compare", description=__doc__)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folders A and B")
+    default = os.environ.get("THRESHOLD", "").strip() or "0.1"
+    parser.add_argument(
+        "--threshold", type=_fraction, default=default, help="0.1 or 10%% (default)"
+    )
+    parser.add_argument("--html", type=Path, help="where to write the page (default: in B)")
+    options = parser.parse_args(arguments)
+    try:
+        a, b = map(_folder, options.runs or _from_make())
+        found = compared(a, b, options.threshold)
+    except (UsageError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(text(found)))
+    where = options.html or b / f"compared-with-{a.resolve().name}.html"
+    return _write(where, found) or int(found["regressions"] > 0)
+
+
+def _from_make() -> list[Path]:
+    given = [Path(os.environ[name]) for name in ("A", "B") if os.environ.get(name)]
+    if len(given) != 2:
+        raise UsageError("Name two runs: make compare A=runs/x B=runs/y.")
+    return given
+
+
+def _folder(path: Path) -> Path:
+    return path if path.is_dir() else lessons.REPOSITORY / "runs" / path
+
+
+def _write(where: Path, found: dict[str, Any]) -> int:
+    try:
+        write_atomically(where, page("compare.html.j2", conclusion=conclusion(found), **found))
+    except OSError as error:
+        print(f"Could not write {where}: {error.strerror}", file=sys.stderr)
+        return 2
+    print(f"\nOpen {where} in a browser.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
