@@ -11,8 +11,10 @@ REPEAT  ?=
 A       ?=
 B       ?=
 THRESHOLD ?=
+JSON    ?=
+PORT    ?=
 TESTS   ?=
-export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT A B THRESHOLD
+export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT A B THRESHOLD JSON PORT
 
 SHELL   := /bin/sh
 VENV    := .venv$(patsubst python%,-%,$(filter-out python3 python,$(notdir $(PYTHON))))
@@ -30,6 +32,9 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## create the virtual environment and install the locked packages
+
+check: $(STAMP) ## say whether this machine is ready, and what to do if not: JSON=1 for machines
+	@$(BIN)/python -m course_utils.check
 
 run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value" REPEAT=3 RESUME=1
 	@$(BIN)/python -m course_utils.headless

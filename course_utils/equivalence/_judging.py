@@ -10,6 +10,7 @@ from course_utils.equivalence._report import Leaf
 from course_utils.equivalence._tolerance import (
     ADAM_LATER,
     ADAM_PARAMETERS,
+    METRICS_LATER,
     matmul_precision,
     tolerance,
 )
@@ -28,7 +29,7 @@ class Judging:
         """The tolerated error of a leaf."""
         if self._rtol is not None:
             return self._rtol
-        own = max(tolerance(change.ref_new.dtype), self._adams(change))
+        own = max(tolerance(change.ref_new.dtype), self._adams(change), _later(change))
         if change.ref_new.dtype == "float64":
             return own
         return max(own, tolerance(matmul_precision(self._device)), tolerance(self._narrowest))
@@ -46,8 +47,14 @@ class Judging:
 
     def _adams(self, change: Change) -> float:
         """What dividing by a second moment adds."""
-        if not self._adam or change.ref_new.dtype == "float64":
+        if not self._adam or change.metric or change.ref_new.dtype == "float64":
             return 0.0
-        if change.metric or is_moment(change.path):
+        if is_moment(change.path):
             return ADAM_LATER if change.step > 1 else 0.0
         return ADAM_PARAMETERS
+
+
+def _later(change: Change) -> float:
+    """What parameters that have moved apart by their rounding add to a metric."""
+    later = change.metric and change.step > 1 and change.ref_new.dtype != "float64"
+    return METRICS_LATER if later else 0.0

@@ -65,7 +65,11 @@ def test_a_lesson_passes_headlessly_and_keeps_its_checkpoints_and_figures(lesson
 
 
 @each_lesson
-def test_every_cell_can_run_twice_from_the_root_folder(lesson):
+def test_every_cell_can_run_twice_from_the_root_on_the_bundled_sample(
+    lesson, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FASHION_MNIST_SOURCES", "cache,sample")  # no directory, package or network
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     notebook = in_test_profile(lesson)
     doubled = []
     for cell in notebook.cells:
@@ -73,17 +77,9 @@ def test_every_cell_can_run_twice_from_the_root_folder(lesson):
         if cell.cell_type == "code":
             doubled.append(nbformat.v4.new_code_cell(cell.source))
     notebook.cells = doubled
-    execute(notebook, cwd=ROOT)
-
-
-@each_lesson
-def test_a_lesson_runs_on_the_bundled_sample_from_any_folder(lesson, tmp_path, monkeypatch):
-    monkeypatch.setenv("FASHION_MNIST_SOURCES", "cache,sample")  # no directory, package or network
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    executed = execute(in_test_profile(lesson), cwd=tmp_path)
     environments = [
         output.data["application/vnd.jax-course.environment+json"]
-        for cell in executed.cells
+        for cell in execute(notebook, cwd=ROOT).cells
         for output in cell.get("outputs", [])
         if "application/vnd.jax-course.environment+json" in output.get("data", {})
     ]
