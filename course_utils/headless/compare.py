@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (UsageError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print("\n".join(text(found)))
+    _say("\n".join(text(found)))
     where = options.html or b / f"compared-with-{a.resolve().name}.html"
     return _write(where, found) or int(found["regressions"] > 0)
 
@@ -140,8 +140,15 @@ def _write(where: Path, found: dict[str, Any]) -> int:
     except OSError as error:
         print(f"Could not write {where}: {error.strerror}", file=sys.stderr)
         return 2
-    print(f"\nOpen {where} in a browser.")
+    _say(f"\nOpen {where} in a browser.")
     return 0
+
+
+def _say(lines: str) -> None:
+    try:
+        print(lines, flush=True)
+    except BrokenPipeError:  # `| head`: the exit status still tells
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 if __name__ == "__main__":
