@@ -11,6 +11,7 @@ REPEAT  ?=
 A       ?=
 B       ?=
 THRESHOLD ?=
+RUN     ?=
 JSON    ?=
 PORT    ?=
 TESTS   ?=
@@ -26,7 +27,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
            --custom-compile-command "make lock" pyproject.toml --extra lab --extra test --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run data lab test lint notebooks lock clean
+.PHONY: help setup check run compare plan data lab test lint notebooks lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -41,6 +42,9 @@ run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 P
 
 compare: $(STAMP) ## say what changed between two runs: A=runs/x B=runs/y THRESHOLD=10%; exit 1 on a regression
 	@$(BIN)/python -m course_utils.headless.compare
+
+plan: $(STAMP) ## say how long each lesson takes people (estimates) and machines (a run: RUN=runs/x)
+	@$(BIN)/python -m course_utils.headless.plan $(RUN)
 
 data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where it is
 	@$(BIN)/python -m course_utils.fashion_mnist

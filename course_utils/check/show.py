@@ -49,11 +49,16 @@ def quick() -> list[Row]:
     """
     rows = list(quick_rows())
     show_table(
-        ["", "what", "found", "what to do"],
-        [[f"[{r.status}]", r.name, r.found, "" if r.status == "OK" else r.cure] for r in rows],
+        ["result", "what", "found", "what to do"],
+        [[f"[{r.status}]", r.name, r.found, cure(r)] for r in rows],
         title=verdict(rows),
     )
     return rows
+
+
+def cure(row: Row) -> str:
+    """What to do about a row; nothing where all is well."""
+    return "" if row.status == "OK" else row.cure
 
 
 def verdict(rows: list[Row]) -> str:
@@ -73,8 +78,8 @@ def print_rows(rows: Iterator[Row], say: Callable[[str], None]) -> list[Row]:
     for row in rows:
         seen.append(row)
         say(f"{f'[{row.status}]':<6}  {row.name:<16}  {row.found}")
-        if row.status != "OK":
-            say(f"{'':<26}{row.cure}")
+        if cure(row):
+            say(f"{'':<26}{cure(row)}")
     say(f"\n{verdict(seen)}")
     return seen
 
@@ -82,5 +87,5 @@ def print_rows(rows: Iterator[Row], say: Callable[[str], None]) -> list[Row]:
 def as_json(rows: list[Row]) -> str:
     """One JSON object: whether all is well, and every row."""
     ready = all(row.status != "FAIL" for row in rows)
-    listed = [{k: getattr(row, k) for k in ("status", "name", "found", "cure")} for row in rows]
+    listed = [{"status": r.status, "name": r.name, "found": r.found, "cure": cure(r)} for r in rows]
     return json.dumps({"ready": ready, "rows": listed}, indent=1, ensure_ascii=False)

@@ -8,7 +8,8 @@ import psutil
 MARK = "JAX_COURSE_KERNEL"
 # The runner's own options, and what make and pytest tell their children.
 NOT_FOR_KERNELS = {
-    *("LESSONS", "PROFILE", "DEVICES", "PARAMS", "REFRESH", "RESUME", "REPEAT", "JSON"),
+    *("LESSONS", "PROFILE", "DEVICES", "PARAMS", "REFRESH", "RESUME", "REPEAT"),
+    *("A", "B", "THRESHOLD", "JSON", "PORT"),
     *("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTEST_CURRENT_TEST"),
 }
 

@@ -49,7 +49,7 @@ def in_test_profile(lesson: Path) -> nbformat.NotebookNode:
 
 
 def test_there_are_lessons():
-    assert [path.stem for path in LESSONS][:1] == ["01_training_loop"]
+    assert [path.stem for path in LESSONS][:2] == ["00_start_here", "01_training_loop"]
 
 
 @each_lesson
