@@ -80,7 +80,11 @@ def _name(member: Member, members: Sequence[Member]) -> str:
 def _hint(culprit: Member, members: Sequence[Member]) -> str:
     if culprit.status == 0:
         return "It had never come to the coordinator, where the others waited for it."
-    if any("RegisterTask" in line for line in culprit.lines):
+    said = "\n".join(culprit.lines)
+    # JAX 0.10 may crash on a taken port, before it can raise its error.
+    if "Failed to add port to server" in said or "Failed to start RPC server" in said:
+        return "The coordinator's port is taken, or its address is not one of this machine."
+    if "RegisterTask" in said:
         return _LATE if not culprit.arrived else _ALL_HERE.format(count=len(members))
     return _HINTS.get(culprit.status, "")
 
