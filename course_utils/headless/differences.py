@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.headless.direction import assumed_spread, better
+from course_utils.headless.direction import assumed_spread, better, least_spread
 from course_utils.headless.repeats import is_number
 
 SLACK = {"s": 1.0, "MB": 20.0}  # of lessons' own seconds and memory: starting a kernel varies
@@ -122,6 +122,7 @@ def _change(
         return Change(lesson, name, unit, a, b, None, 0.0, False, verdict, False)
     a, b = _middle(old[1]), _middle(new[1])
     spread = _spread(name, unit, old[1]) + _spread(name, unit, new[1])
+    spread = max(spread, least_spread(name, unit, b))
     verdict = _verdict(name, unit, a, b, spread)
     numbers = is_number(a) and is_number(b)
     ratio = b / a if numbers and a else None
@@ -160,5 +161,5 @@ def _apart(a: float, b: float) -> float:
     """How far apart two values are, the same both ways: 2 and 1, like 1 and 2, by 1.0."""
     low, high = sorted((abs(a), abs(b)))
     if a * b < 0 or low == 0:
-        return float("inf") if low != high else 0.0
+        return float("inf") if a != b else 0.0
     return high / low - 1

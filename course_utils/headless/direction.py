@@ -14,6 +14,7 @@ LOWER = re.compile(r"\b(loss|error|compiles)\b", re.I)
 # The spread that a figure is given when its lesson ran once, as a fraction of its value. Two
 # runs of one program on one idle machine seldom differ by more; a busy machine needs repeats.
 MEASURED, MEMORY, LEARNED, EXACT = 0.25, 0.10, 0.05, 0.0
+LEAST = 0.03
 
 
 def better(name: str, unit: str) -> str:
@@ -39,3 +40,8 @@ def assumed_spread(name: str, unit: str, value: Any) -> float:
     if SIZE.match(unit):
         return MEMORY
     return LEARNED if re.search(r"\b(accuracy|recall|precision|loss)\b", name, re.I) else MEASURED
+
+
+def least_spread(name: str, unit: str, value: Any) -> float:
+    """What two runs may differ by although each is steady: clock speed, place in memory."""
+    return LEAST if assumed_spread(name, unit, value) >= MEMORY else 0.0
