@@ -83,8 +83,10 @@ def memory_of_others() -> Row:
     try:
         gpus = [(int(used), int(total)) for used, total in smi("memory.used", "memory.total")]
         users = [f"{pid} ({mb} MB)" for pid, mb in smi("pid", "used_memory", what="compute-apps")]
-    except (DriverProblem, ValueError) as problem:
+    except DriverProblem as problem:
         return Row("FAIL", name, f"not to be read: {problem}", "See the row of the driver.")
+    except ValueError:  # "[N/A]": slices of a GPU, and GPUs that share the CPU's memory
+        return Row("WARN", name, "this GPU doesn't tell", "Look for other users with nvidia-smi.")
     if not gpus:
         return Row("OK", name, "no GPU")
     worst = max(range(len(gpus)), key=lambda i: gpus[i][0] / gpus[i][1])
