@@ -145,7 +145,7 @@ def _open_to(allowed: list[str]) -> list[dict[str, Any]]:
         {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
-            "metadata": {"name": "allowed-ranges-reach-jupyter"},
+            "metadata": {"name": "allowed-ranges-reach-jupyter", "namespace": "jax-course"},
             "spec": {"ingress": [{"from": sources, "ports": [port]}]},
         },
     ]

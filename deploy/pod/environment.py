@@ -11,6 +11,7 @@ from typing import Any
 from telling import Trouble, say
 
 _FULL = ("No space left on device", "Disk quota exceeded")
+_NEXT_TO_NOTHING = 2**20  # bytes
 _NO_NETWORK = ("NewConnectionError", "Temporary failure in name resolution", "ConnectTimeoutError")
 _NO_NETWORK += ("Network is unreachable", "No matching distribution", "ReadTimeoutError")
 
@@ -58,10 +59,12 @@ def _install(folder: Path, lock: bytes) -> None:
         _pip(folder, "--require-hashes", "--requirement", str(folder / "requirements.txt"))
         _write_stamp(folder, {"course": None})
     except (OSError, Trouble) as error:
-        shutil.rmtree(folder, ignore_errors=True)  # gives the room back
-        if isinstance(error, Trouble):
+        # Looked at before room is made: venv and pip don't always say what was short.
+        full = shutil.disk_usage(folder.parent).free < _NEXT_TO_NOTHING
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, Trouble) and not full:
             raise
-        raise _trouble([str(error)]) from error
+        raise _trouble([_FULL[0] if full else str(error)]) from error
 
 
 def _install_course(folder: Path, course: Path | None) -> None:

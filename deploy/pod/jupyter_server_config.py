@@ -6,7 +6,7 @@ c = get_config()  # noqa: F821 - Jupyter puts it there
 
 # All interfaces of the pod: who reaches them, the network policy says.
 c.ServerApp.ip = "0.0.0.0"
-c.ServerApp.port = 8884
+c.ServerApp.port = int(os.environ.get("SERVER_PORT", "8884"))
 c.ServerApp.port_retries = 0  # another port would be one that no probe and no service knows
 c.ServerApp.open_browser = False
 c.ServerApp.allow_remote_access = True  # probes come with the pod's address as host
