@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from course_utils.processes import saving, training, worker
+from course_utils.processes import joining, saving, training, worker
 
 (WHAT, NUMBER), AT = sys.argv[1].split(), int(sys.argv[2])
 
@@ -27,4 +27,4 @@ if __name__ == "__main__":
             training.global_batch = dies_at_the(int(NUMBER), training.global_batch)
         else:
             saving.os.fsync = dies_at_the(int(NUMBER), os.fsync)
-    worker.run_or_end(lambda: worker.work(worker.parse(sys.argv[3:])))
+    joining.run_or_end(lambda: worker.work(worker.parse(sys.argv[3:])))

@@ -1,7 +1,7 @@
 """A worker with one fault: faulty_worker.py FAULT PROCESS [ADDRESS].
 
-It joins and meets the others in collectives for ever; process PROCESS has the fault, and prints
-when it happens by the clock that all processes of a machine share.
+It joins and meets the others in collectives for ever; process PROCESS (-1: each) has the fault.
+It prints when that happens, and before that when it joins, by the clock that processes share.
 """
 
 import os
@@ -9,22 +9,15 @@ import signal
 import sys
 import time
 
-import jax
-import numpy as np
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
-
-from course_utils.processes import worker
-
 FAULT, AT = sys.argv[1], int(sys.argv[2])
-ME = int(os.environ["JOB_COMPLETION_INDEX"])
+AFFECTED = AT in (int(os.environ["JOB_COMPLETION_INDEX"]), -1)
 
 
-def before_joining():
+def at_the_start():
     if FAULT == "hangs at once":
         time.sleep(1000)
     if FAULT == "leaves at once":
-        os._exit(0)
+        sys.exit(0)
     if FAULT.endswith(" address"):
         os.environ["COORDINATOR_ADDRESS"] = sys.argv[3]
     if FAULT == "counts three":
@@ -39,22 +32,31 @@ def in_the_middle():
         raise ValueError("the planted error")
 
 
-def work():
-    affected = AT in (ME, -1)
-    if affected:
-        before_joining()
-    worker.join()
-    split = NamedSharding(Mesh(jax.devices(), "data"), P("data"))
-    everyones = jax.make_array_from_process_local_data(split, np.ones(1, np.float32))
-    add_up = jax.jit(lambda ones: ones.sum(), out_shardings=NamedSharding(split.mesh, P()))
-    for round in range(10_000):
-        add_up(everyones).block_until_ready()
-        if round == 2 and affected:
-            in_the_middle()
-        if round == 2:
-            print("met", flush=True)
-        time.sleep(0.02)
+def meet_for_ever():
+    # Here, so that a process that never comes takes no time from the others either.
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    from course_utils.processes import joining
+
+    def work():
+        print(f"joins at {time.monotonic()}", flush=True)
+        joining.join()
+        mesh = Mesh(jax.devices(), "data")
+        split, whole = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (["data"], []))
+        everyones = jax.make_array_from_process_local_data(split, np.ones(1, np.float32))
+        add_up = jax.jit(lambda ones: ones.sum(), out_shardings=whole)
+        for meeting in range(10_000):
+            add_up(everyones).block_until_ready()
+            if meeting == 2 and AFFECTED:
+                in_the_middle()
+            time.sleep(0.02)
+
+    joining.run_or_end(work)
 
 
 if __name__ == "__main__":
-    worker.run_or_end(work)
+    if AFFECTED:
+        at_the_start()
+    meet_for_ever()

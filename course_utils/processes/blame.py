@@ -25,7 +25,7 @@ _ALL_HERE = (
 
 
 def failure(members: Sequence[Member], plan: Plan) -> ProcessFailed:
-    """The error for processes of which at least one has ended badly."""
+    """The error for processes of which one has ended badly, or not come in time."""
     # When one dies the others follow, with errors of their own: by what they say, or by
     # SIGABRT when JAX misses a heartbeat. So the cause is not always the first one seen.
     failed = [member for member in members if member.status]

@@ -1,5 +1,6 @@
 """The processes of one launch: they start together and none outlives the others or the launcher."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -59,5 +60,7 @@ class Group:
         # guard isn't reaped before this, so its number can't belong to anyone else.
         os.killpg(self.guard.pid, signal.SIGKILL)
         for process in (*self._started, self.guard):
-            process.wait()
+            # One that hangs in a driver can't end; it will, as soon as the driver lets it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
         self.guard.stdout.close()

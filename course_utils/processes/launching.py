@@ -48,7 +48,8 @@ def launch(
         One `Finished` for each process, in order; all their exit statuses are 0.
 
     Raises:
-        ProcessFailed: one ended badly, was stopped, never came, or time was up; it says which.
+        ProcessFailed: one ended badly, was stopped for a heartbeat, never came to the
+            coordinator, or time was up; it says which, and shows its last lines.
         ValueError: a count or a time that is not positive, or more GPUs than are visible.
     """
     times = {"timeout": timeout, "heartbeat": heartbeat}
@@ -78,8 +79,10 @@ def _run(
             for index, environment in enumerate(environments):
                 members.append(Member(index, group.start(command, environment), said))
             watch.until_all_end(timeout)
-    finally:
-        watch.drain()
+    except BaseException:
+        watch.drain(silently=True)  # the error says what matters
+        raise
+    watch.drain(silently=False)
     return [member.finished() for member in members]
 
 

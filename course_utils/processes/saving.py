@@ -15,11 +15,12 @@ def save(path: Path, step: int, state: Any, settings: Mapping[str, Any]) -> None
     """Write a replicated state to a .npz file; whatever kills us, the file is whole or the old one.
 
     Args:
-        path: the file, in a folder that exists.
+        path: the file; its folder is made.
         step: how many steps the state has behind it.
         state: any pytree of arrays that are whole on this process.
         settings: what a run that goes on from here must have in common with this one.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.new")
     with temporary.open("wb") as file:
         leaves = jax.device_get(jax.tree.leaves(state))

@@ -70,6 +70,12 @@ def global_batch(mesh: Mesh, images: np.ndarray, labels: np.ndarray) -> Any:
     )
 
 
+def replicated(mesh: Mesh, state: Any) -> Any:
+    """The same NumPy arrays of every process as arrays that are whole on every device."""
+    put, everywhere = jax.make_array_from_process_local_data, NamedSharding(mesh, P())
+    return jax.tree.map(lambda leaf: put(everywhere, leaf), state)
+
+
 def train(mesh: Mesh, data: FashionMNIST, run: Run, log: Callable[[str], None]) -> Any:
     """Train the network of lesson 01 by SGD with momentum; returns its parameters, replicated.
 
@@ -83,15 +89,13 @@ def train(mesh: Mesh, data: FashionMNIST, run: Run, log: Callable[[str], None]) 
     """
     optimizer = optax.sgd(run.learning_rate, MOMENTUM)
     step = make_shard_map_step(mlp.loss_and_accuracy, optimizer, mesh)
-    settings = {"batch size": run.batch_size, "learning rate": run.learning_rate}
-    settings["examples"] = examples = len(data.train_images)
     params = mlp.init_params(jax.random.key(1), SIZES)
+    examples = len(data.train_images)
+    settings = {"batch size": run.batch_size, "rate": run.learning_rate, "examples": examples}
     fresh = params, optimizer.init(params)
     first, state = saving.resume(run.checkpoint, fresh, settings)
     log(f"training from step {first} to {run.steps}")
-    everywhere = NamedSharding(mesh, P())
-    put = functools.partial(jax.make_array_from_process_local_data, everywhere)
-    state = jax.tree.map(put, state)
+    state = replicated(mesh, state)
     process, count = jax.process_index(), jax.process_count()
     for number in range(first, run.steps):
         rows = own_rows(number, examples, run.batch_size, process, count)

@@ -47,26 +47,23 @@ class Watch:
                 raise blame.failure(self.members, self.plan)
             self._judge_the_silent(time.monotonic() - start, timeout)
 
-    def drain(self) -> None:
+    def drain(self, silently: bool) -> None:
         """Hear the rest once all are dead, so that their readers can end."""
+        if silently:
+            self._echo = lambda line: None
         deadline = time.monotonic() + 5
         while not all(m.read_to_the_end for m in self.members) and time.monotonic() < deadline:
             self._hear(0.01)
         self._hear(0)
-        for member in self.members:
-            if member.said > ECHOED_LINES:
-                left = member.said - ECHOED_LINES
-                self._echo(f"[{member.index}] ({left} more lines not shown)")
 
     def _judge_the_silent(self, elapsed: float, timeout: float) -> None:
         now = time.monotonic()
         for member in self.members:
             if member.stopped_at is not None and now - member.stopped_at > self.plan.heartbeat:
                 raise blame.stopped_too_long(member, self.members)
-        # One that ended well without having come leaves the others waiting: let them say so.
-        absent = [m for m in self.members if not m.arrived and m.status is None]
+        absent = not all(member.arrived for member in self.members)
         if absent and now > self._deadline_to_arrive():
-            raise blame.late(absent[0], self.members, self.plan)
+            raise blame.failure(self.members, self.plan)
         if elapsed > timeout:
             raise blame.overtime(self.members, timeout)
 
@@ -92,5 +89,7 @@ class Watch:
             member.hear(line)
             if member.said <= ECHOED_LINES and not line.startswith(_NOISE):
                 self._echo(f"[{member.index}] {line}")
+            elif member.said == ECHOED_LINES + 1:
+                self._echo(f"[{member.index}] (it says a lot: the rest is not shown)")
             if time.monotonic() > until:
                 return

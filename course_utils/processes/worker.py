@@ -1,17 +1,12 @@
 """One process of a run: the sums of everyone's vectors, then data-parallel training.
 
-The same file is launched by `course_utils.processes` on one machine and by a Kubernetes Indexed
-Job on many. Who it is it reads from the environment: COORDINATOR_ADDRESS, PROCESS_COUNT and
-JOB_COMPLETION_INDEX, and optionally HEARTBEAT_SECONDS and INITIALIZATION_SECONDS.
+The same program is launched by `course_utils.processes` on one machine and by a Kubernetes
+Indexed Job on many; `joining` says what its environment must hold.
 """
 
 import argparse
 import contextlib
 import io
-import os
-import sys
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -21,42 +16,8 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from course_utils import fashion_mnist
-from course_utils.processes import network
+from course_utils.processes.joining import join, run_or_end, say
 from course_utils.processes.training import Run, train
-
-# jax.distributed.initialize gives up this much later than it is told.
-_JAX_WAITS_LONGER_S = 5
-
-
-def join() -> None:
-    """Become one of the processes that the environment tells of; every other JAX call comes after.
-
-    Raises:
-        KeyError: a variable is missing.
-        RuntimeError: the processes that came are not as many as this one was told.
-    """
-    address = os.environ["COORDINATOR_ADDRESS"]
-    count, index = int(os.environ["PROCESS_COUNT"]), int(os.environ["JOB_COMPLETION_INDEX"])
-    patience = int(os.environ.get("INITIALIZATION_SECONDS", 300))
-    say(f"process {index} of {count}: joining at {address}, for at most {patience} s")
-    if note := network.note(address):
-        say(note)
-    jax.distributed.initialize(
-        coordinator_address=address,
-        num_processes=count,
-        process_id=index,
-        # All is said: under Kubernetes JAX would look for a service account's token.
-        cluster_detection_method="deactivate",
-        coordinator_bind_address=network.bind_address(address),
-        heartbeat_timeout_seconds=int(os.environ.get("HEARTBEAT_SECONDS", 10)),
-        initialization_timeout=max(1, patience - _JAX_WAITS_LONGER_S),
-    )
-    # The coordinator's count is the one that holds; JAX compares nobody else's with it.
-    if jax.process_count() != count:
-        raise RuntimeError(
-            f"process {index} was told PROCESS_COUNT={count}, the coordinator "
-            f"{jax.process_count()}: give all processes the same."
-        )
 
 
 def sums(mesh: Mesh, pairs: int) -> tuple[float, float]:
@@ -106,11 +67,6 @@ def work(options: argparse.Namespace) -> None:
     jax.distributed.shutdown()  # waits for the others
 
 
-def say(line: str) -> None:
-    """Print a line at once: the next thing may be this process's end."""
-    print(line, flush=True)
-
-
 def _say_nothing(line: str) -> None:
     pass
 
@@ -128,20 +84,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--checkpoint-every", type=int, default=25, metavar="STEPS")
     add("--output", type=Path, metavar="FILE", help="write the parameters there, .npz")
     return parser.parse_args(arguments)
-
-
-def run_or_end(work: Callable[[], None]) -> None:
-    """Do the work; on an error end this process at once, so that the others learn of it.
-
-    An ordinary exit would wait in JAX's shutdown until all processes are there, while they
-    wait for this one in a collective.
-    """
-    try:
-        work()
-    except BaseException:
-        traceback.print_exc()
-        sys.stdout.flush()
-        os._exit(1)
 
 
 if __name__ == "__main__":
