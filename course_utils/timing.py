@@ -13,9 +13,9 @@ from course_utils.compiles import count_compiles
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
-# Simulated devices share the machine's cores. Steps that queue up there can starve a
-# collective's rendezvous until XLA aborts the process; a few in flight are safe.
-_STEPS_IN_FLIGHT_WHEN_SIMULATED = 5
+# Simulated devices share the machine's threads. Steps that queue up there can starve a collective's
+# rendezvous until XLA aborts the process: on a busy machine, five in flight were seen to do it.
+_STEPS_IN_FLIGHT_WHEN_SIMULATED = 1
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def test_examples_can_be_given_where_the_leading_axis_does_not_tell():
     assert result.examples_per_s == pytest.approx(100 / (result.ms_per_step / 1000))
 
 
-def test_few_steps_are_in_flight_on_simulated_devices(monkeypatch):
+def test_one_step_at_a_time_is_in_flight_on_simulated_devices(monkeypatch):
     mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     batch = jax.device_put(jnp.ones((4, 3)), NamedSharding(mesh, P("data")))
     in_flight, most = 0, 0
@@ -139,7 +139,7 @@ def test_few_steps_are_in_flight_on_simulated_devices(monkeypatch):
 
     monkeypatch.setattr(timing.jax, "block_until_ready", counted_block)
     measure(counted_step, jnp.zeros(()), [batch], steps=23, repeats=2)
-    assert 1 < most <= 5
+    assert most == 1
 
 
 def test_three_hundred_data_parallel_steps_on_eight_simulated_devices_end():
