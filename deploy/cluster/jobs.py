@@ -1,6 +1,7 @@
 """`make run-on-cluster`, `make workers-on-cluster`: Jobs whose results are brought back."""
 
 import subprocess
+import tarfile
 import time
 from datetime import datetime
 from pathlib import Path
@@ -129,20 +130,21 @@ def _fetch(settings: Settings, pod: str, name: str) -> None:
     """Bring what lies in the pod's folder of results; only then let the pod go."""
     runs = REPOSITORY / "runs"
     target = runs / f"cluster-{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     # The newest run, where there is the link to it; the volume may hold many.
     which = 'cd /workspace/runs && tar -czf - "$(readlink latest || echo .)"'
+    command = settings.kubectl("exec", pod, "--", "sh", "-c", which)
     cure = f"The pod waits 15 minutes: kubectl -n jax-course cp {pod}:/workspace/runs {target}"
-    with subprocess.Popen(
-        settings.kubectl("exec", pod, "--", "sh", "-c", which),
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-    ) as packed:
-        status = subprocess.run(
-            ["tar", "-xzf", "-", "-C", str(target)], stdin=packed.stdout
-        ).returncode
-    if status or packed.returncode:
-        raise Stop("the results could not be fetched", cure)
+    try:
+        with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as packed:
+            with tarfile.open(fileobj=packed.stdout, mode="r|gz") as tar:
+                # What comes out of a pod writes into this folder and nowhere else.
+                tar.extraction_filter = tarfile.data_filter
+                tar.extractall(target)
+    except (tarfile.TarError, OSError) as error:
+        raise Stop(f"the results could not be fetched: {error}", cure) from error
+    if packed.returncode:
+        raise Stop(f"the results could not be fetched (status {packed.returncode})", cure)
     answer(settings.kubectl("exec", pod, "--", "touch", "/tmp/collected"), cure)
     say(f"Results: {target.relative_to(REPOSITORY)}")
 

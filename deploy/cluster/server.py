@@ -129,9 +129,13 @@ def has(settings: Settings, what: str) -> bool:
 def _token(settings: Settings) -> str:
     if has(settings, f"secret/{SECRET}"):
         where = ("get", f"secret/{SECRET}", "-o", "jsonpath={.data.token}")
-        return base64.b64decode(answer(settings.kubectl(*where), _SCALE)).decode().strip()
-    kept = ("exec", "jax-jupyter-0", "--", "cat", "/workspace/.course/token")
-    return answer(settings.kubectl(*kept), "make deploy makes a token.").strip()
+        token = base64.b64decode(answer(settings.kubectl(*where), _SCALE)).decode().strip()
+    else:
+        kept = ("exec", "jax-jupyter-0", "--", "cat", "/workspace/.course/token")
+        token = answer(settings.kubectl(*kept), "make deploy makes a token.").strip()
+    if not token:
+        raise Stop("the token is empty", f"kubectl delete secret {SECRET}, then make deploy.")
+    return token
 
 
 def replicas(settings: Settings) -> int:
