@@ -196,9 +196,12 @@ def test_fewer_gpus_than_expected_fail(monkeypatch):
     assert "JAX_PLATFORMS" in row.cure  # the suite's own setting keeps JAX on the CPU
 
 
-def test_gpus_that_the_driver_lists_but_jax_does_not_see_fail(nvidia_smi):
+def test_gpus_that_the_driver_lists_but_jax_does_not_see_fail(nvidia_smi, monkeypatch):
     nvidia_smi("echo 'NVIDIA L4'; echo 'NVIDIA L4'")
-    row = compute.devices()
+    on_cpu = {"count": 1, "platform": "cpu", "kind": "cpu"}
+    assert outcome(gpu.devices_row(on_cpu)) == "WARN"  # the suite has chosen the CPU itself
+    monkeypatch.delenv("JAX_PLATFORMS")
+    row = gpu.devices_row(on_cpu)
     assert outcome(row) == "FAIL"
     assert "nvidia-smi lists 2 GPUs" in row.found
 
@@ -298,10 +301,11 @@ def test_shared_memory_that_lacks_is_found(monkeypatch, tmp_path):
     assert outcome(machine.shared_memory(str(tmp_path))) == "WARN"
 
 
-def test_a_data_set_that_lacks_is_found(monkeypatch, tmp_path):
+def test_a_data_set_that_lacks_is_found(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("FASHION_MNIST_SOURCES", "cache,sample")
     row = machine.dataset()
+    assert capsys.readouterr().err == ""
     assert outcome(row) == "WARN"
     assert "6,000 + 1,000 images, sample" in row.found
     monkeypatch.setenv("FASHION_MNIST_SOURCES", "cache")
