@@ -48,11 +48,11 @@ def quick() -> list[Row]:
         rows = quick()
     """
     rows = list(quick_rows())
-    show_table(
-        ["result", "what", "found", "what to do"],
-        [[f"[{r.status}]", r.name, r.found, cure(r)] for r in rows],
-        title=verdict(rows),
-    )
+    headers, table = ["result", "what", "found"], [[f"[{r.status}]", r.name, r.found] for r in rows]
+    if any(map(cure, rows)):
+        headers.append("what to do")
+        table = [[*line, cure(row)] for line, row in zip(table, rows, strict=True)]
+    show_table(headers, table, title=verdict(rows))
     return rows
 
 
