@@ -1,7 +1,8 @@
 """A headless Chromium with axe-core, where they are: neither belongs to the course's locks.
 
 To have these tests run: `pip install playwright`, a Chromium (CHROMIUM=/path/to/it if it isn't
-on PATH), and `npm install axe-core` in any folder, with AXE=/folder/node_modules/axe-core.
+on PATH), and `npm install axe-core` in any folder, with AXE=/folder/node_modules/axe-core. The W3C's
+validator takes a Java and `npm install vnu-jar`, with VNU=/folder/node_modules/vnu-jar/.../vnu.jar.
 """
 
 import os
@@ -33,6 +34,14 @@ def axe() -> Path:
     if not script.is_file():
         pytest.skip("no axe-core: npm install axe-core, and set AXE to its folder")
     return script
+
+
+def validator() -> list[str]:
+    """The command of the W3C's HTML validator; skips the test where there is none."""
+    jar = os.environ.get("VNU", "")
+    if not Path(jar).is_file() or not shutil.which("java"):
+        pytest.skip("no HTML validator: npm install vnu-jar, and set VNU to vnu.jar")
+    return ["java", "-jar", jar]
 
 
 def violations(page, script: Path) -> list[str]:
