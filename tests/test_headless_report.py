@@ -18,6 +18,9 @@ from course_utils.headless import figures, report, resume
 from course_utils.headless.flood import Meter
 from course_utils.headless.repeats import file_name, merged, not_run, still_to_run
 
+# One worker: another would run the module's lessons again.
+pytestmark = pytest.mark.xdist_group("report")
+
 PLOT = """
 import matplotlib
 matplotlib.use("agg")

@@ -67,8 +67,11 @@ def ask_process(arguments: list[str], seconds: float, environment: dict[str, str
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
     # Not even SIGKILL ends a process that waits inside a driver: don't wait for it for ever.
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.communicate(timeout=5)
