@@ -39,6 +39,17 @@ def test_every_function_of_a_model_is_a_cell_of_its_lesson(module):
         assert function == taught[name], f"{name} differs between {module.name} and {lesson.name}"
 
 
+def test_the_rows_and_batches_of_the_worker_are_those_that_lesson_09_teaches():
+    worker = bare_functions((ROOT / "course_utils/processes/training.py").read_text())
+    taught = bare_functions(code_of(NOTEBOOKS / "09_many_processes.ipynb"))
+    # The worker remembers the order it has drawn; it reaches the pixels through their module.
+    assert taught["own_rows"] == worker["own_rows"]
+    assert taught["global_batch"] == worker["global_batch"].replace(
+        "Attribute(value=Name(id='mlp', ctx=Load()), attr='to_model_input', ctx=Load())",
+        "Name(id='to_model_input', ctx=Load())",
+    )
+
+
 def test_the_comparison_sees_a_changed_constant_and_ignores_words():
     taught = 'def f(x: int) -> int:\n    """One."""\n    return 2 * x'
     assert bare_functions("def f(x):\n    return 2 * x") == bare_functions(taught)
