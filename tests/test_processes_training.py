@@ -23,6 +23,14 @@ TRAINING = [*OPTIONS, f"--steps={STEPS}", "--checkpoint-every=5"]
 ENVIRONMENT = {"FASHION_MNIST_SOURCES": "sample", "http_proxy": "http://192.0.2.1:3128"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compile_once(tmp_path_factory):
+    """The runs are many and the programs few."""
+    ENVIRONMENT["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path_factory.mktemp("compiled"))
+    ENVIRONMENT["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    ENVIRONMENT["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+
 def run(arguments, processes=2, devices=2, echo=lambda line: None):
     return launch(arguments, processes, devices, 120, environment=ENVIRONMENT, echo=echo)
 
