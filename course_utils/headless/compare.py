@@ -86,12 +86,12 @@ def _row(change: differences.Change) -> tuple[str, ...]:
     spread = f"{'~' * change.assumed}{change.spread:.0%}" if change.ratio is not None else ""
     verdict = change.verdict + ("  REGRESSION" if change.regression else "")
     ratio = "" if change.ratio is None else f"{change.ratio:.2f}"
-    values = [f"{_shown(x)} {change.unit}".strip() for x in (change.a, change.b)]
+    values = [_shown(x, change.unit) for x in (change.a, change.b)]
     return (change.lesson, change.name, *values, ratio, spread, verdict)
 
 
-def _shown(value: Any) -> str:
-    return "-" if value is None else one_line(format_value(value))
+def _shown(value: Any, unit: str = "") -> str:
+    return "-" if value is None else one_line(f"{format_value(value)} {unit}")
 
 
 def _fraction(given: str) -> float:
