@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from deploy.cluster import course, server
+from deploy.cluster import manifests, server
 from deploy.cluster.programs import REPOSITORY, answer, do, ended, setting
 from deploy.cluster.settings import Settings, cluster
 from deploy.cluster.talk import Stop, ask, plan, say
@@ -32,7 +32,7 @@ def run_course() -> None:
         "PROFILE": setting("PROFILE"),
         "EXPECT_GPUS": str(settings.gpus),
     }
-    folder = course.job("jax-course-run", "course-run", settings, {}, environment)
+    folder = manifests.job("jax-course-run", "course-run", settings, {}, environment)
     _run(settings, "jax-course-run", folder, {"app": "jax-course-run"})
 
 
@@ -58,14 +58,16 @@ def run_workers() -> None:
     )
     ask("Train?")
     spec = {"completions": workers, "parallelism": workers}
-    folder = course.job("jax-workers", "workers", settings, spec, {"PROCESS_COUNT": str(workers)})
+    folder = manifests.job(
+        "jax-workers", "workers", settings, spec, {"PROCESS_COUNT": str(workers)}
+    )
     labels = {"app": "jax-workers", "batch.kubernetes.io/job-completion-index": "0"}
     _run(settings, "jax-workers", folder, labels)
 
 
 def _run(settings: Settings, name: str, folder: Path, labels: dict[str, str]) -> None:
     """Run a Job in the server's place, follow it, fetch its results, start the server again."""
-    if not server.has(settings, "configmap/jax-course"):
+    if not settings.has("configmap/jax-course"):
         raise Stop("no course is on the cluster", "make deploy")
     was_running = server.replicas(settings) > 0
     if was_running:
@@ -136,11 +138,13 @@ def _fetch(settings: Settings, pod: str, name: str) -> None:
     command = settings.kubectl("exec", pod, "--", "sh", "-c", which)
     cure = f"The pod waits 15 minutes: kubectl -n jax-course cp {pod}:/workspace/runs {target}"
     try:
-        with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as packed:
-            with tarfile.open(fileobj=packed.stdout, mode="r|gz") as tar:
-                # What comes out of a pod writes into this folder and nowhere else.
-                tar.extraction_filter = tarfile.data_filter
-                tar.extractall(target)
+        with (
+            subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as packed,
+            tarfile.open(fileobj=packed.stdout, mode="r|gz") as tar,
+        ):
+            # What comes out of a pod writes into this folder and nowhere else.
+            tar.extraction_filter = tarfile.data_filter
+            tar.extractall(target)
     except (tarfile.TarError, OSError) as error:
         raise Stop(f"the results could not be fetched: {error}", cure) from error
     if packed.returncode:

@@ -41,6 +41,11 @@ class Settings:
         """A gcloud call in this project that asks nothing."""
         return ["gcloud", *arguments, f"--project={self.project_id}", "--quiet"]
 
+    def has(self, what: str) -> bool:
+        """Whether something, as kind/name, is in the namespace."""
+        get = self.kubectl("get", what, "--ignore-not-found", "-o", "name")
+        return bool(answer(get, "May this account read the cluster? Read the lines above.").strip())
+
     def connect(self) -> None:
         """Let kubectl speak to the cluster."""
         get = ("container", "clusters", "get-credentials", self.cluster_name)

@@ -62,7 +62,9 @@ WELL = {
     "kubectl .* get configmap/jax-course --ignore": ["configmap/jax-course\n"],
     "kubectl .* get configmap/jax-idle-settings": [json.dumps({"data": {"STOP_AT": ""}})],
     "kubectl .* get pods --selector": ["the-pod Pending", "the-pod Running"],
-    "kubectl .* logs --follow": ["a line\ncourse: finished with status 0; the results wait 900 s\n"],
+    "kubectl .* logs --follow": [
+        "a line\ncourse: finished with status 0; the results wait 900 s\n"
+    ],
     "kubectl .* exec the-pod -- sh -c": ["@tar"],
     "kubectl .* get job/": ["", "SuccessCriteriaMet Complete"],
 }
@@ -100,7 +102,9 @@ class Cloud:
         self.root, self.world, self.bin = root / "course", root / "world", root / "bin"
         self.world.mkdir()
         self.bin.mkdir()
-        ignore = shutil.ignore_patterns(".build", "__pycache__", ".terraform*", "*.tfvars", "*.tfstate*")
+        ignore = shutil.ignore_patterns(
+            ".build", "__pycache__", ".terraform*", "*.tfvars", "*.tfstate*"
+        )
         for folder in ("deploy", "terraform"):
             shutil.copytree(REPOSITORY / folder, self.root / folder, ignore=ignore)
         for name in ("requirements.txt", ".gitignore"):
@@ -113,7 +117,8 @@ class Cloud:
         results.mkdir()
         (results / "results.json").write_text("{}")
         subprocess.run(
-            ["tar", "-czf", self.world / "results.tar.gz", "-C", self.world, "42-results"], check=True
+            ["tar", "-czf", self.world / "results.tar.gz", "-C", self.world, "42-results"],
+            check=True,
         )
         self.programs("gcloud", "kubectl", "terraform", "gke-gcloud-auth-plugin")
         self.clear()
@@ -151,9 +156,9 @@ class Cloud:
             timeout=60,
         )
         calls = self.world / "calls"
-        lines = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+        lines = (
+            [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+        )
         done.calls = [call for call, _ in lines]
         done.given = [given for _, given in lines if given]
         return done
-
-

@@ -105,7 +105,13 @@ class Pod:
         self.root.chmod(0o755)
         self.workspace, self.mount = self.root / "workspace", self.root / "mount"
         self.tmp, self.wheels = self.root / "tmp", self.root / "wheels"
-        for folder in (self.workspace, self.mount / "course", self.mount / "lock", self.tmp, self.wheels):
+        for folder in (
+            self.workspace,
+            self.mount / "course",
+            self.mount / "lock",
+            self.tmp,
+            self.wheels,
+        ):
             folder.mkdir(parents=True)
         shutil.copytree(REPOSITORY / "deploy/pod", self.mount / "pod")
         self.mounted = bool(workspace_size)
@@ -191,5 +197,3 @@ class Pod:
 
     def environments(self) -> list[Path]:
         return sorted(self.workspace.glob(".course/env-*"))
-
-

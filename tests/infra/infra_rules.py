@@ -147,7 +147,13 @@ def nothing_of_the_node_is_touched(docs):
             yield f"{name} mounts the node's files"
 
 
-@rule(put(lambda d: named(d, "Namespace")["metadata"]["labels"], "pod-security.kubernetes.io/enforce", "baseline"))
+@rule(
+    put(
+        lambda d: named(d, "Namespace")["metadata"]["labels"],
+        "pod-security.kubernetes.io/enforce",
+        "baseline",
+    )
+)
 def the_namespace_enforces_restricted(docs):
     for doc in of(docs, "Namespace"):
         if doc["metadata"]["labels"].get("pod-security.kubernetes.io/enforce") != "restricted":
@@ -233,7 +239,9 @@ def nobody_outside_reaches_in_unasked(docs):
         kind = spec.get("type", "ClusterIP")
         if kind not in ("ClusterIP", "LoadBalancer") or spec.get("externalIPs"):
             yield f"service {name} is reachable from outside"
-        if kind == "LoadBalancer" and (not ranges or wide or spec.get("externalTrafficPolicy") != "Local"):
+        if kind == "LoadBalancer" and (
+            not ranges or wide or spec.get("externalTrafficPolicy") != "Local"
+        ):
             yield f"service {name} is open to the internet"
     for doc in workloads(docs):
         if any("hostPort" in port for port in box(doc).get("ports", [])):
@@ -241,9 +249,9 @@ def nobody_outside_reaches_in_unasked(docs):
 
 
 def _ingress_from_everywhere(docs: Docs) -> None:
-    named(docs, "NetworkPolicy", "idle-scaler-asks" if of(docs, "StatefulSet") else "workers")["spec"][
-        "ingress"
-    ] = [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
+    named(docs, "NetworkPolicy", "idle-scaler-asks" if of(docs, "StatefulSet") else "workers")[
+        "spec"
+    ]["ingress"] = [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
 
 
 def _ingress_without_from(docs: Docs) -> None:
@@ -256,14 +264,18 @@ def _ingress_without_from(docs: Docs) -> None:
 @rule(_ingress_from_everywhere, _ingress_without_from)
 def callers_are_named(docs):
     services = {
-        cidr for doc in of(docs, "Service") for cidr in doc["spec"].get("loadBalancerSourceRanges", [])
+        cidr
+        for doc in of(docs, "Service")
+        for cidr in doc["spec"].get("loadBalancerSourceRanges", [])
     }
     policies = set()
     for doc in of(docs, "NetworkPolicy"):
         for each in doc["spec"].get("ingress", []):
             if not each.get("from"):
                 yield f"{doc['metadata']['name']} lets everybody in"
-            policies |= {peer["ipBlock"]["cidr"] for peer in each.get("from", []) if "ipBlock" in peer}
+            policies |= {
+                peer["ipBlock"]["cidr"] for peer in each.get("from", []) if "ipBlock" in peer
+            }
     if services != policies:
         yield f"the load balancer lets in {services}, the network policy {policies}"
 
@@ -275,7 +287,9 @@ def _policy(docs: Docs, name: str) -> dict[str, Any]:
 @rule(
     lambda d: d.remove(named(d, "NetworkPolicy", "nothing-by-default")),
     put(lambda d: _policy(d, "nothing-by-default"), "policyTypes", ["Ingress"]),
-    put(lambda d: _policy(d, "internet")["egress"][0]["to"][0]["ipBlock"], "except", ["10.0.0.0/8"]),
+    put(
+        lambda d: _policy(d, "internet")["egress"][0]["to"][0]["ipBlock"], "except", ["10.0.0.0/8"]
+    ),
     drop(lambda d: _policy(d, "internet")["egress"][0]["to"][0]["ipBlock"], "except"),
 )
 def traffic_is_denied_by_default(docs):
@@ -288,7 +302,9 @@ def traffic_is_denied_by_default(docs):
         block = peer.get("ipBlock", {"cidr": "255.255.255.255/32"})
         for address in map(ipaddress.ip_address, never):
             ranges = [ipaddress.ip_network(each) for each in block.get("except", [])]
-            if address in ipaddress.ip_network(block["cidr"]) and not any(address in r for r in ranges):
+            if address in ipaddress.ip_network(block["cidr"]) and not any(
+                address in r for r in ranges
+            ):
                 yield f"{address} can be reached from pods"
 
 
@@ -296,7 +312,11 @@ def traffic_is_denied_by_default(docs):
 
 
 @rule(
-    put(lambda d: pod(first(d))["nodeSelector"], "cloud.google.com/gke-accelerator", "nvidia-tesla-t4"),
+    put(
+        lambda d: pod(first(d))["nodeSelector"],
+        "cloud.google.com/gke-accelerator",
+        "nvidia-tesla-t4",
+    ),
     put(lambda d: pod(first(d)), "tolerations", []),
     put(lambda d: pod(first(d))["tolerations"][0], "value", "true"),
     put(lambda d: pod(first(d))["tolerations"][0], "effect", "NoExecute"),
@@ -344,7 +364,10 @@ def requests_fit_every_machine_with_as_many_gpus(docs):
             yield f"{name} may be evicted for memory"
         for machine, size in machines.items():
             cpus, memory = allocatable(size)
-            if float(resources["requests"]["cpu"]) > cpus or gib(resources["requests"]["memory"]) > memory:
+            if (
+                float(resources["requests"]["cpu"]) > cpus
+                or gib(resources["requests"]["memory"]) > memory
+            ):
                 yield f"{name} does not fit {machine}"
 
 
@@ -356,7 +379,7 @@ def requests_fit_every_machine_with_as_many_gpus(docs):
 def nccl_has_shared_memory(docs):
     for doc in on_gpu(docs):
         name, shm = doc["metadata"]["name"], volume(doc, "shm").get("emptyDir", {})
-        if shm.get("medium") != "Memory" or not 1 <= gib(shm.get("sizeLimit", "0Gi")):
+        if shm.get("medium") != "Memory" or not gib(shm.get("sizeLimit", "0Gi")) >= 1:
             yield f"{name} has too little /dev/shm"
         elif gib(shm["sizeLimit"]) > gib(box(doc)["resources"]["requests"]["memory"]) / 4:
             yield f"{name}: /dev/shm takes more than a quarter of the memory limit"
@@ -409,14 +432,19 @@ def images_are_named_in_full(docs):
 )
 def probes_ask_what_needs_no_token(docs):
     for doc in of(docs, "StatefulSet"):
-        probes = {kind: box(doc).get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness")}
+        probes = {
+            kind: box(doc).get(f"{kind}Probe") for kind in ("startup", "readiness", "liveness")
+        }
         for kind, probe in probes.items():
             if (probe or {}).get("httpGet") != {"path": "/api", "port": "http"}:
                 yield f"the {kind} probe does not ask /api"
         start = probes["startup"] or {}
         if start.get("periodSeconds", 10) * start.get("failureThreshold", 3) < 900:
             yield "the startup probe gives up before the environment is installed"
-        if probes["liveness"]["periodSeconds"] * probes["liveness"].get("failureThreshold", 3) < 120:
+        if (
+            probes["liveness"]["periodSeconds"] * probes["liveness"].get("failureThreshold", 3)
+            < 120
+        ):
             yield "the liveness probe kills a busy server"
 
 
@@ -442,8 +470,18 @@ class _Anything(SimpleNamespace):
 @rule(
     _config(("cull_connected = True", "cull_connected = False")),
     _config(("cull_busy = False", "cull_busy = True")),
-    _config(('"45")) * 60\nc.MappingKernelManager.cull_interval', '"0")) * 60\nc.MappingKernelManager.cull_interval')),
-    _config(('c.TerminalManager.cull_inactive_timeout = int(os.environ.get("KERNEL_IDLE_MINUTES", "45")) * 60', "")),
+    _config(
+        (
+            '"45")) * 60\nc.MappingKernelManager.cull_interval',
+            '"0")) * 60\nc.MappingKernelManager.cull_interval',
+        )
+    ),
+    _config(
+        (
+            'c.TerminalManager.cull_inactive_timeout = int(os.environ.get("KERNEL_IDLE_MINUTES", "45")) * 60',
+            "",
+        )
+    ),
     _config(("shutdown_no_activity_timeout = 0", "shutdown_no_activity_timeout = 600")),
     _config(('"8884"', '"8888"')),
 )
@@ -456,7 +494,9 @@ def idle_kernels_are_culled(docs):
         yield "idle kernels are kept"
     if kernels.cull_connected is not True or kernels.cull_busy is not False:
         yield "an open tab keeps a kernel, or a busy one is ended"
-    if not (isinstance(terminals.cull_inactive_timeout, int) and terminals.cull_inactive_timeout > 0):
+    if not (
+        isinstance(terminals.cull_inactive_timeout, int) and terminals.cull_inactive_timeout > 0
+    ):
         yield "idle terminals are kept"
     if config.ServerApp.shutdown_no_activity_timeout != 0:
         yield "the server ends itself and is started again"
@@ -487,7 +527,11 @@ def an_idle_server_is_released(docs):
 @rule(
     put(lambda d: named(d, "PersistentVolumeClaim")["spec"], "storageClassName", "standard"),
     put(lambda d: named(d, "PersistentVolumeClaim")["spec"], "accessModes", ["ReadWriteMany"]),
-    put(lambda d: named(d, "PersistentVolumeClaim")["spec"]["resources"]["requests"], "storage", "5Gi"),
+    put(
+        lambda d: named(d, "PersistentVolumeClaim")["spec"]["resources"]["requests"],
+        "storage",
+        "5Gi",
+    ),
 )
 def the_volume_fits_g2_machines(docs):
     for doc in of(docs, "PersistentVolumeClaim"):
@@ -511,15 +555,21 @@ def the_volume_fits_g2_machines(docs):
 )
 def the_labs_find_their_names(docs):
     found = of(docs, "StatefulSet")
-    if [(doc["metadata"]["name"], doc["spec"]["replicas"]) for doc in found] != [("jax-jupyter", 1)]:
+    if [(doc["metadata"]["name"], doc["spec"]["replicas"]) for doc in found] != [
+        ("jax-jupyter", 1)
+    ]:
         yield "there is not one StatefulSet jax-jupyter with one pod"
         return
-    services = {doc["metadata"]["name"]: doc["spec"]["ports"][0]["port"] for doc in of(docs, "Service")}
+    services = {
+        doc["metadata"]["name"]: doc["spec"]["ports"][0]["port"] for doc in of(docs, "Service")
+    }
     if services.get("jax-jupyter-svc") != 8884:
         yield "jax-jupyter-svc does not listen on 8884"
     server = found[0]
     mounts = {each["name"]: each["mountPath"] for each in box(server)["volumeMounts"]}
-    if mounts["workspace"] != "/workspace" or "persistentVolumeClaim" not in volume(server, "workspace"):
+    if mounts["workspace"] != "/workspace" or "persistentVolumeClaim" not in volume(
+        server, "workspace"
+    ):
         yield "/workspace is not on the volume"
     if not (variables(server)["HOME"] or "").startswith("/workspace/"):
         yield "HOME is not on the volume"
@@ -554,7 +604,11 @@ def jobs_end(docs):
     put(lambda d: pod(named(d, "Job", "workers")), "subdomain", "workers"),
     put(lambda d: named(d, "Service", "workers")["spec"], "publishNotReadyAddresses", False),
     put(lambda d: named(d, "Service", "workers")["spec"], "clusterIP", "10.30.0.9"),
-    put(lambda d: volume(named(d, "Job", "workers"), "workspace"), "persistentVolumeClaim", {"claimName": "x"}),
+    put(
+        lambda d: volume(named(d, "Job", "workers"), "workspace"),
+        "persistentVolumeClaim",
+        {"claimName": "x"},
+    ),
     lambda d: d.remove(named(d, "NetworkPolicy", "workers")),
 )
 def workers_find_each_other(docs):
@@ -575,7 +629,8 @@ def workers_find_each_other(docs):
             yield f"{name}: pods on several nodes can't share a volume"
         peer = {"podSelector": {"matchLabels": {"app": name}}}
         if not any(
-            p["spec"].get("ingress") == [{"from": [peer]}] and p["spec"].get("egress") == [{"to": [peer]}]
+            p["spec"].get("ingress") == [{"from": [peer]}]
+            and p["spec"].get("egress") == [{"to": [peer]}]
             for p in of(docs, "NetworkPolicy")
         ):
             yield f"{name}: its pods may not speak to each other"

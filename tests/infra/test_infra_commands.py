@@ -71,7 +71,9 @@ def test_each_failing_call_ends_the_command_with_its_cure(cloud, command, answer
         # A Job stands in the server's place: whatever happens, the server is started again.
         changes = [call for call in later if CHANGES.search(call) and "--replicas=1" not in call]
         assert changes == [], f"after {failing}"
-        if command in ("run", "workers") and any("--replicas=0" in call for call in done.calls[:number]):
+        if command in ("run", "workers") and any(
+            "--replicas=0" in call for call in done.calls[:number]
+        ):
             assert any("--replicas=1" in call for call in done.calls), failing
 
 
@@ -124,8 +126,14 @@ WRONG = [
     ({"gcloud projects describe": ["DELETE_REQUESTED"]}, "is DELETE_REQUESTED"),
     ({"gcloud services list": ["storage.googleapis.com"]}, "Compute service is off"),
     ({"gcloud compute accelerator-types": [""]}, "us-central1-a has no L4 GPUs"),
-    ({QUOTA: [json.dumps({"quotas": [{**L4, "limit": 1}, CPUS]})]}, "NVIDIA_L4_GPUS: 4 wanted, 1 free of 1"),
-    ({QUOTA: [json.dumps({"quotas": [{**L4, "usage": 2}, CPUS]})]}, "NVIDIA_L4_GPUS: 4 wanted, 2 free of 4"),
+    (
+        {QUOTA: [json.dumps({"quotas": [{**L4, "limit": 1}, CPUS]})]},
+        "NVIDIA_L4_GPUS: 4 wanted, 1 free of 1",
+    ),
+    (
+        {QUOTA: [json.dumps({"quotas": [{**L4, "usage": 2}, CPUS]})]},
+        "NVIDIA_L4_GPUS: 4 wanted, 2 free of 4",
+    ),
     ({QUOTA: [json.dumps({"quotas": [CPUS]})]}, "NVIDIA_L4_GPUS: 4 wanted, 0 free of 0"),
     ({"gcloud compute project-info": ['{"quotas": []}']}, "GPUS_ALL_REGIONS: 4 wanted, 0 free"),
     ({"terraform .* console": ["(known after apply)"]}, "terraform.tfvars is not right"),
@@ -211,7 +219,9 @@ def test_uncommitted_changes_are_not_sent_and_a_line_says_so(cloud):
 
 def test_a_pod_that_never_came_up_makes_way_for_the_new_one(cloud):
     broken = json.dumps({"spec": {"nodeName": "n"}, "status": {"conditions": []}})
-    done = cloud.do("deploy", {"kubectl .* get pod/jax-jupyter-0 -o json": [broken, json.dumps(READY)]})
+    done = cloud.do(
+        "deploy", {"kubectl .* get pod/jax-jupyter-0 -o json": [broken, json.dumps(READY)]}
+    )
     assert in_order(done.calls, "apply --server-side --force-conflicts", "delete pod jax-jupyter-0")
 
 
@@ -301,7 +311,9 @@ def test_open_starts_a_stopped_server_but_asks(cloud):
 def test_open_does_not_start_what_would_be_stopped_at_once(cloud):
     answers = {
         "kubectl .* get statefulset/jax-jupyter": ["0"],
-        "kubectl .* get configmap/jax-idle-settings": ['{"data": {"STOP_AT": "2020-01-01T18:00:00Z"}}'],
+        "kubectl .* get configmap/jax-idle-settings": [
+            '{"data": {"STOP_AT": "2020-01-01T18:00:00Z"}}'
+        ],
     }
     done = cloud.do("open", answers)
     assert done.returncode == 1
@@ -330,7 +342,9 @@ def test_without_a_secret_the_token_is_read_from_the_pod(cloud):
 
 def test_stop_scales_to_none_and_waits(cloud):
     done = cloud.do("stop")
-    assert in_order(done.calls, "scale statefulset/jax-jupyter --replicas=0", "wait --for=delete pod")
+    assert in_order(
+        done.calls, "scale statefulset/jax-jupyter --replicas=0", "wait --for=delete pod"
+    )
 
 
 def test_without_a_cluster_the_way_to_one_is_said(cloud):
@@ -391,7 +405,10 @@ def test_a_job_that_ends_without_results_says_so(cloud):
 
 def test_a_broken_log_is_taken_up_again(cloud):
     answers = {
-        "kubectl .* logs --follow": ["one\n", "two\ncourse: finished with status 0; the results wait 9 s\n"],
+        "kubectl .* logs --follow": [
+            "one\n",
+            "two\ncourse: finished with status 0; the results wait 9 s\n",
+        ],
         "kubectl .* get pod/the-pod": ["Running"],
     }
     done = cloud.do("run", answers)
@@ -452,7 +469,10 @@ LEFT = [
     ("instances", {"name": "gke-jax-course-gpu-1"}, "instance gke-jax-course-gpu-1"),
     (
         "forwarding-rules",
-        {"name": "a1", "description": '{"kubernetes.io/service-name":"jax-course/jax-jupyter-svc"}'},
+        {
+            "name": "a1",
+            "description": '{"kubernetes.io/service-name":"jax-course/jax-jupyter-svc"}',
+        },
         "forwarding-rule a1",
     ),
 ]

@@ -13,6 +13,11 @@ import yaml
 from infra_rules import GPU_NODES, RULES, box, named, of, on_gpu, pod, variables
 from infra_tools import REPOSITORY, run, tool
 
+from deploy.cluster import course
+from deploy.cluster import manifests as manifests_of
+from deploy.cluster.settings import Settings
+from deploy.cluster.talk import Stop
+
 SERVER = ["base", "overlays/four-gpus", "overlays/load-balancer", "overlays/spot"]
 JOBS = ["jobs/course-run", "jobs/workers"]
 
@@ -109,13 +114,14 @@ def test_the_load_balancers_placeholder_lets_nobody_in(manifests):
 
 @pytest.mark.parametrize("machine", GPU_NODES["machine_types"])
 def test_commands_ask_for_the_gpus_that_terraform_makes(machine, monkeypatch, tmp_path):
-    from deploy.cluster import course
 
     settings = an_example(machine)
     monkeypatch.setattr(course, "archive", lambda: b"\x1f\x8b\xff")
-    server = render(course.server(settings, [], {"IDLE_MINUTES": "30", "STOP_AT": ""}))
+    server = render(manifests_of.server(settings, [], {"IDLE_MINUTES": "30", "STOP_AT": ""}))
     lessons = render(
-        course.job("jax-course-run", "course-run", settings, {}, {"EXPECT_GPUS": str(settings.gpus)})
+        manifests_of.job(
+            "jax-course-run", "course-run", settings, {}, {"EXPECT_GPUS": str(settings.gpus)}
+        )
     )
     for docs in (server, lessons):
         assert list(complaints(docs)) == []
@@ -126,11 +132,12 @@ def test_commands_ask_for_the_gpus_that_terraform_makes(machine, monkeypatch, tm
 
 
 def test_four_workers_on_spot_nodes(monkeypatch):
-    from deploy.cluster import course
 
     settings = an_example("g2-standard-48", spot=True)
     spec = {"completions": 4, "parallelism": 4}
-    docs = render(course.job("jax-workers", "workers", settings, spec, {"PROCESS_COUNT": "4"}))
+    docs = render(
+        manifests_of.job("jax-workers", "workers", settings, spec, {"PROCESS_COUNT": "4"})
+    )
     assert list(complaints(docs)) == []
     job = named(docs, "Job")
     assert (job["spec"]["completions"], variables(job)["PROCESS_COUNT"]) == (4, "4")
@@ -139,22 +146,18 @@ def test_four_workers_on_spot_nodes(monkeypatch):
 
 
 def test_allowed_ranges_go_into_both_places(monkeypatch):
-    from deploy.cluster import course
-    from deploy.cluster.talk import Stop
 
     monkeypatch.setattr(course, "archive", lambda: b"\x1f\x8b\xff")
-    ranges = course.ranges("198.51.100.7/32, 192.0.2.0/24")
-    docs = render(course.server(an_example("g2-standard-24"), ranges, {}))
+    ranges = manifests_of.ranges("198.51.100.7/32, 192.0.2.0/24")
+    docs = render(manifests_of.server(an_example("g2-standard-24"), ranges, {}))
     assert list(complaints(docs)) == []
     assert named(docs, "Service")["spec"]["loadBalancerSourceRanges"] == ranges
     for wrong in ("0.0.0.0/0", "0.0.0.0/1 128.0.0.0/1", "8.0.0.0/8", "everybody", "10.0.0.1/8"):
         with pytest.raises(Stop):
-            course.ranges(wrong)
+            manifests_of.ranges(wrong)
 
 
 def an_example(machine: str, spot: bool = False):
-    from deploy.cluster.settings import Settings
-
     size = GPU_NODES["machine_types"][machine]
     place = ("course-project-1", "us-central1", "us-central1-a", "jax-course")
     return Settings(*place, machine, size["gpus"], 4, spot, [], {})
@@ -162,7 +165,9 @@ def an_example(machine: str, spot: bool = False):
 
 def test_jupyter_yaml_is_the_base_with_the_lock(manifests):
     """`make jupyter-yaml` makes it; how gzip packs may differ between machines, what it packs may not."""
-    docs = [doc for doc in manifests["jupyter.yaml"] if doc["metadata"]["name"] != "jax-course-lock"]
+    docs = [
+        doc for doc in manifests["jupyter.yaml"] if doc["metadata"]["name"] != "jax-course-lock"
+    ]
     assert docs == manifests["base"], "run `make jupyter-yaml`"
     lock = named(manifests["jupyter.yaml"], "ConfigMap", "jax-course-lock")
     packed = base64.b64decode(lock["binaryData"]["requirements.txt.gz"])
@@ -182,11 +187,12 @@ def test_jupyter_yaml_can_be_applied_by_kubectl_alone(manifests):
 
 
 def test_the_course_travels_in_one_config_map():
-    from deploy.cluster import course
 
     packed = course.archive()
     assert len(packed) < course.LIMIT < 2**20
-    names = subprocess.run(["tar", "-tz"], input=packed, capture_output=True, check=True).stdout.decode()
+    names = subprocess.run(
+        ["tar", "-tz"], input=packed, capture_output=True, check=True
+    ).stdout.decode()
     assert "requirements.txt\n" in names
     assert "notebooks/01_training_loop.ipynb\n" in names
     for path in course.LEFT_OUT:

@@ -128,7 +128,10 @@ def test_a_first_start_without_network_says_so(pod):
     pod.send()
     done = pod.start(**NO_NETWORK)
     assert done.returncode == 1
-    assert "course: ERROR: the environment can't be installed: packages are not reachable" in done.stdout
+    assert (
+        "course: ERROR: the environment can't be installed: packages are not reachable"
+        in done.stdout
+    )
     assert "What to do: Look at Cloud NAT" in done.stdout
     assert pod.environments() == []
     assert pod.text("notebooks/01_first.ipynb")  # the lessons need no network
@@ -216,7 +219,9 @@ def test_a_lesson_that_the_course_drops_goes_unless_it_was_changed(pod):
     pod.send("1" * 40)
     pod.start("unpack")
     pod.write("notebooks/02_second.ipynb", "my work")
-    pod.send("2" * 40, notebooks__01_first=None, notebooks__02_second=None, notebooks__03_third="new")
+    pod.send(
+        "2" * 40, notebooks__01_first=None, notebooks__02_second=None, notebooks__03_third="new"
+    )
     log = pod.start("unpack").stdout
     assert not (pod.workspace / "notebooks/01_first.ipynb").exists()
     assert pod.text("notebooks/02_second.ipynb") == "my work"
@@ -374,7 +379,9 @@ def test_a_real_start_with_the_cpu_lock(pod):
             assert ask(port, "/api/contents/notebooks", "wrong")[0] == 403
             status, body = ask(port, "/api/contents/notebooks", "a-secret-of-48-letters")
             assert status == 200
-            assert "01_training_loop.ipynb" in [each["name"] for each in json.loads(body)["content"]]
+            assert "01_training_loop.ipynb" in [
+                each["name"] for each in json.loads(body)["content"]
+            ]
             server = idle_scaler.Server(f"http://127.0.0.1:{port}", "a-secret-of-48-letters")
             active = server.last_activity()
             assert server.last_activity() == active  # asking is no activity
