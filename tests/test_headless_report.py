@@ -130,7 +130,7 @@ def test_failures_stand_first_with_cell_message_and_hint(tree):
 @pytest.mark.parametrize("name", ["06_floods", "07_floods_in_pieces"])
 def test_a_cell_that_prints_100_mb_is_named_and_its_page_stays_small(lab, entry, name):
     error = entry[name]["error"]
-    assert re.match(r"The cell put out 10\d MB; the first 5 are kept\.", error["message"])
+    assert re.match(r"The cell put out 10\d MB; only the first 5 MB are kept\.", error["message"])
     assert error["cell"].startswith("In [3]: ")
     assert (lab.latest / f"{name}.ipynb").stat().st_size < 8e6
     assert "was not kept" in (lab.latest / f"{name}.html").read_text(encoding="utf-8")

@@ -79,7 +79,8 @@ def _failure(
 
 
 def _flooded(meter: Meter) -> Reason:
-    said = f"The cell put out {meter.total / 1e6:.0f} MB; the first {meter.limit / 1e6:g} are kept."
+    total, limit = meter.total / 1e6, meter.limit / 1e6
+    said = f"The cell put out {total:.0f} MB; only the first {limit:g} MB are kept."
     return Reason("failed", said, "Print a summary; write what is long to a file.")
 
 

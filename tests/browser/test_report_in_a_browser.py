@@ -72,6 +72,8 @@ def path(request, tmp_path_factory):
             (folder / name).mkdir()
             results = a_run(slower=slower)
             results["notebooks"][1]["status"] = "passed"
+            results["notebooks"][0]["checkpoints"][1]["passed"] = name == "a"
+            results["environment"]["jax"] = name
             (folder / name / "results.json").write_text(json.dumps(results))
         assert compare.main([str(folder / "a"), str(folder / "b")]) == 1
         return folder / "b" / "compared-with-a.html"
