@@ -39,6 +39,9 @@ def deploy() -> None:
     before = pod(settings)
     apply = ("apply", "--server-side", "--force-conflicts", "-k", str(folder))
     do(settings.kubectl(*apply), _APPLY)
+    if not allowed:  # what an earlier deploy may have opened
+        closed = ("delete", "networkpolicy", "allowed-ranges-reach-jupyter", "--ignore-not-found")
+        do(settings.kubectl(*closed), _APPLY)
     if before and not ready(before):
         # A StatefulSet waits for a pod that never becomes ready before it makes the better one.
         do(settings.kubectl("delete", "pod", "jax-jupyter-0", "--wait=false"), _APPLY)

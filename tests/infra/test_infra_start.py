@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import tarfile
@@ -16,7 +17,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from infra_pod import AS_ROOT, USER, Pod, archive, wheel
+import yaml
+from infra_pod import AS_ROOT, USER, Pod, archive, as_user, wheel
 from infra_tools import REPOSITORY
 
 
@@ -390,16 +392,19 @@ def test_a_real_start_with_the_cpu_lock(pod):
         finally:
             process.terminate()
             process.wait(timeout=60)
-    python = pod.environments()[0] / "bin/python"
+    no_source_of_data_is_an_error_that_helps(pod, variables)
+    workers_train_together(pod, variables)
+    a_lesson_runs_headlessly(pod, variables)
+
+
+def no_source_of_data_is_an_error_that_helps(pod, variables):
+    """The archive has no sample of the data set to fall back on."""
     code = (
         "from course_utils import fashion_mnist as f\n"
         "try: f.load()\nexcept f.DatasetUnavailable as e: print('says', e)"
     )
-    from infra_pod import as_user
-
-    # The archive has no sample of the data set: a start without any source must say what to do.
     done = subprocess.run(
-        as_user([str(python), "-c", code]),
+        as_user([str(pod.environments()[0] / "bin/python"), "-c", code]),
         env={**variables, "FASHION_MNIST_SOURCES": "cache,sample"},
         cwd=pod.workspace,
         text=True,
@@ -407,6 +412,59 @@ def test_a_real_start_with_the_cpu_lock(pod):
         timeout=120,
     )
     assert "says" in done.stdout, done.stderr
+
+
+def job(pod, name: str, **variables: str) -> tuple[list[str], dict[str, str]]:
+    """Command and variables of a Job as its manifest has them, on this pod's folders."""
+    spec = yaml.safe_load((REPOSITORY / f"deploy/jobs/{name}/job.yaml").read_text())["spec"]
+    box = spec["template"]["spec"]["containers"][0]
+    given = [*box["command"], *box["args"]]
+    words = given[given.index("run") :]
+    keep = ("PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "EXPECT_GPUS", "USER")
+    env = {each["name"]: each["value"] for each in box["env"] if each["name"] not in keep}
+    command = pod.command(*(word.replace("/workspace", str(pod.workspace)) for word in words))
+    return command, {**env, "COLLECT_SECONDS": "1", **variables}
+
+
+def workers_train_together(pod, variables):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    started = []
+    for index in ("0", "1"):
+        scratch = pod.tmp / index
+        scratch.mkdir()
+        if AS_ROOT:
+            os.chown(scratch, USER, USER)
+        told = {"JOB_COMPLETION_INDEX": index, "COORDINATOR_ADDRESS": address}
+        command, env = job(
+            pod, "workers", TMPDIR=str(scratch), INITIALIZATION_SECONDS="120", **told
+        )
+        command += ["--pairs", "1000", "--steps", "2"]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        started.append(
+            subprocess.Popen(command, env={**variables, **env}, cwd=pod.workspace, **options)
+        )
+    said = [process.communicate(timeout=240)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0], "\n".join(said)
+    sums = {re.search(r"global sum (\S+)", text)[1] for text in said}
+    assert len(sums) == 1
+    assert (pod.workspace / "runs/parameters.npz").stat().st_size > 100_000
+
+
+def a_lesson_runs_headlessly(pod, variables):
+    command, env = job(pod, "course-run", LESSONS="01", PROFILE="test")
+    done = subprocess.run(
+        command,
+        env={**variables, **env},
+        cwd=pod.workspace,
+        text=True,
+        capture_output=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads((pod.workspace / "runs/latest/results.json").read_text())
+    assert [each["status"] for each in results["notebooks"]] == ["passed"]
 
 
 def test_the_stand_in_is_installed_by_hash(pod):
