@@ -79,3 +79,48 @@ $(STAMP): $(LOCK) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-* && touch $@
+
+# --- The cluster: deploy/README.md says what each does and costs. They need gcloud, terraform and
+# --- kubectl, and nothing installed by this file. YES=1 answers their questions.
+CLUSTER := $(PYTHON) -m deploy.cluster
+INFRA   := .venv-infra
+.PHONY: preflight cluster-up deploy open stop cluster-down run-on-cluster workers-on-cluster
+.PHONY: jupyter-yaml infra-tools infra-lock
+
+preflight: ## check login, services, GPUs and quotas for the cluster; changes nothing
+	@$(CLUSTER) preflight
+
+cluster-up: ## make the GKE cluster that terraform/terraform.tfvars asks for (costs money)
+	@$(CLUSTER) up
+
+deploy: ## bring this version of the course onto it: STOP_AT=2026-10-05T18:00:00+02:00 IDLE_MINUTES=60 ALLOW=range
+	@$(CLUSTER) deploy
+
+open: ## open JupyterLab on the cluster through a tunnel: PORT=8884
+	@$(CLUSTER) open
+
+stop: ## stop the server on the cluster; its GPU node goes, its files stay
+	@$(CLUSTER) stop
+
+cluster-down: ## delete the server, its files and the cluster, and look for what is left
+	@$(CLUSTER) down
+
+run-on-cluster: ## run lessons headlessly on the GPU node and bring the results back: LESSONS="01 03" PROFILE=gpu
+	@$(CLUSTER) run
+
+workers-on-cluster: ## train with one process a GPU node: WORKERS=2
+	@$(CLUSTER) workers
+
+jupyter-yaml: ## write deploy/jupyter.yaml anew, after a change of deploy/ or of requirements.txt
+	@$(CLUSTER) manifest
+
+infra-tools: $(INFRA)/.installed ## install the scanners that tests/infra uses where they are there
+
+$(INFRA)/.installed: tests/infra/tools.txt
+	@$(PYTHON) -m venv $(INFRA)
+	@$(INFRA)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+infra-lock: $(STAMP) ## compile tests/infra/tools.txt from tools.in
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make infra-lock" tests/infra/tools.in --output-file tests/infra/tools.txt
