@@ -30,7 +30,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 .PHONY: help setup check run compare plan data lab test lint notebooks lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## create the virtual environment and install the locked packages
 
