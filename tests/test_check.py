@@ -8,6 +8,7 @@ import sys
 import time
 from collections import namedtuple
 
+import numpy as np
 import pytest
 from headless_lab import alive, until
 
@@ -444,3 +445,21 @@ def test_no_probe_leaves_jax_in_this_process():
         "sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "passes"),
+    [(1.0, True), (0.99999994, True), (1 - 2**-12, True), (0.99, False), (float("nan"), False)],
+)
+def test_lesson_00_lets_rounding_pass_and_nothing_else(value, passes):
+    lesson = json.loads((machine.ROOT / "notebooks/00_start_here.ipynb").read_text())
+    sources = ["".join(cell["source"]) for cell in lesson["cells"]]
+    (source,) = [text for text in sources if "A matrix of ones" in text]
+    seen = {}
+    names = {
+        "calls": [["first", 1.0, 1], ["second", 1.0, 0]],
+        "product": np.array([[1, value]], np.float32),
+        "checkpoint": lambda name, ok, **_: seen.update({name: ok}),
+    }
+    exec(source, names)
+    assert [ok for name, ok in seen.items() if "A matrix of ones" in name] == [passes]
