@@ -313,6 +313,21 @@ def test_a_data_set_that_lacks_is_found(monkeypatch, tmp_path, capsys):
     assert outcome(machine.dataset()) == "FAIL"
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [([], "holds none of the files"), (["train-images-idx3-ubyte"], "train-images-idx3-ubyte")],
+)
+def test_a_data_set_folder_that_is_of_no_use_is_found(monkeypatch, tmp_path, files, reason):
+    for name in files:
+        (tmp_path / name).write_text("not an image")
+    monkeypatch.setenv("FASHION_MNIST_DIR", str(tmp_path))
+    row = machine.dataset()
+    assert outcome(row) == "WARN"
+    assert f"FASHION_MNIST_DIR={tmp_path}: {reason}" in row.found
+    assert row.found.endswith("trying the next source")
+    assert row.cure.startswith("Correct FASHION_MNIST_DIR, or unset it.")
+
+
 HOLDS = """
 import socket, subprocess, sys, time
 listener = socket.socket()
