@@ -213,11 +213,15 @@ def test_all_expected_gpus_are_fine(nvidia_smi):
     assert gpu.devices_row(seen) == Row("OK", "Devices", "2 \u00d7 NVIDIA L4")
 
 
-def test_a_number_of_gpus_that_is_none_fails(monkeypatch):
-    monkeypatch.setenv("EXPECT_GPUS", "two")
-    row = limits.within(60, "Devices", compute.devices)
+@pytest.mark.parametrize("number", ["two", "-1", "1.5"])
+def test_a_number_of_gpus_that_is_none_fails_with_what_it_takes(monkeypatch, number):
+    monkeypatch.setenv("EXPECT_GPUS", number)
+    monkeypatch.setenv("PATH", "/nowhere")
+    row = compute.devices()
     assert outcome(row) == "FAIL"
-    assert "EXPECT_GPUS is 'two'" in row.found
+    assert row.found == f"EXPECT_GPUS is '{number}'; it takes a whole number of GPUs, such as 2"
+    assert row.cure == "Correct EXPECT_GPUS, or unset it."
+    assert outcome(gpu.driver()) == "OK"  # one mistake, one row
 
 
 PROBES = {

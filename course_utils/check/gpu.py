@@ -38,8 +38,21 @@ def expected_gpus() -> int | None:
     """How many GPUs EXPECT_GPUS asks for, None if it asks for nothing; ValueError otherwise."""
     text = os.environ.get("EXPECT_GPUS", "").strip()
     if text and not text.isdecimal():
-        raise ValueError(f"EXPECT_GPUS is {text!r}; it takes a whole number of GPUs")
+        raise ValueError(f"EXPECT_GPUS is {text!r}; it takes a whole number of GPUs, such as 2")
     return int(text) if text else None
+
+
+def expectation() -> Row | None:
+    """What is wrong with EXPECT_GPUS, as the row of the devices; None if nothing is."""
+    try:
+        expected_gpus()
+    except ValueError as error:
+        return Row("FAIL", "Devices", str(error), "Correct EXPECT_GPUS, or unset it.")
+    return None
+
+
+def _gpus_are_expected() -> bool:
+    return expectation() is None and bool(expected_gpus())
 
 
 def driver() -> Row:
@@ -49,7 +62,7 @@ def driver() -> Row:
     except DriverProblem as problem:
         return Row("FAIL", "NVIDIA driver", str(problem), "Restart the machine or its driver.")
     if not gpus:
-        if expected_gpus():
+        if _gpus_are_expected():
             cure = "Install the driver; in a container, ask for nvidia.com/gpu."
             return Row("FAIL", "NVIDIA driver", "no nvidia-smi, but EXPECT_GPUS is set", cure)
         return Row("OK", "NVIDIA driver", NO_GPU)
