@@ -15,6 +15,7 @@ RUN     ?=
 JSON    ?=
 PORT    ?=
 TESTS   ?=
+LAB_OPTIONS ?=
 export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT A B THRESHOLD JSON PORT
 
 SHELL   := /bin/sh
@@ -49,8 +50,8 @@ plan: $(STAMP) ## say how long each lesson takes people (estimates) and machines
 data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where it is
 	@$(BIN)/python -m course_utils.fashion_mnist
 
-lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a token)
-	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks
+lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a token): PORT=8884 LAB_OPTIONS=--allow-root
+	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.port=$(or $(PORT),8884) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(LAB_OPTIONS)
 
 test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
@@ -75,7 +76,7 @@ $(STAMP): $(LOCK) pyproject.toml
 	  echo "This course needs Python 3.11 or newer; $(PYTHON) is missing or older. Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@echo "Setting up $(VENV) from $(LOCK) (once, about a minute) ..."
 	@$(PYTHON) -m venv $(VENV) || { \
-	  echo "Python's venv module is not complete here. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	  echo "No virtual environment could be made: this folder must be writable, and Python have its venv module (Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-* && touch $@

@@ -69,7 +69,8 @@ def choose_profile(
         **knobs: values from the parameters cell; None leaves the profile's.
 
     Raises:
-        ValueError: an unknown profile, or a knob that it hasn't; the message lists the valid ones.
+        ValueError: an unknown profile, or a knob that it hasn't (the message lists the valid ones),
+            or a knob that is no positive number where the profile has one.
     """
     if profile == "auto":
         profile = "cpu" if devices[0].platform == "cpu" else "gpu"
@@ -82,7 +83,20 @@ def choose_profile(
             f"it has {', '.join(profiles[profile])}."
         )
     turned = {name: value for name, value in knobs.items() if value is not None}
+    for name, value in turned.items():
+        _check_knob(name, value, profiles[profile][name])
     return SimpleNamespace(PROFILE=profile, **{**profiles[profile], **turned})
+
+
+def _check_knob(name: str, value: Any, default: Any) -> None:
+    """Refuse a knob that isn't a positive number of its profile's kind, before any work is done."""
+    if isinstance(default, bool) or not isinstance(default, int | float):
+        return
+    kinds, expected = (
+        (int, "a whole number") if isinstance(default, int) else (int | float, "a number")
+    )
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < float("inf"):
+        raise ValueError(f"{name} is {value!r}; it takes {expected} above 0, such as {default!r}.")
 
 
 def environment(devices: Sequence[jax.Device]) -> dict[str, str | int | bool | None]:
@@ -107,10 +121,12 @@ def simulated(devices: Sequence[jax.Device]) -> bool:
 
 
 def _wanted(count: int, min_count: int) -> int:
-    if min_count < 1 or count < 0:
+    if count < 0:
         raise ValueError(
-            f"request_devices needs count >= 0 and min_count >= 1, not {count} and {min_count}."
+            f"DEVICES is {count}; it takes a number of devices, or 0 for all there are."
         )
+    if min_count < 1:
+        raise ValueError(f"request_devices needs min_count >= 1, not {min_count}.")
     if 0 < count < min_count:
         raise ValueError(
             f"DEVICES is {count}, but this lesson needs at least {min_count}. "

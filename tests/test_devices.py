@@ -67,7 +67,7 @@ def test_a_count_flag_that_suffices_is_left_alone():
 
 @pytest.mark.parametrize(
     ("count", "min_count", "message"),
-    [(-1, 1, "count >= 0"), (2, 0, "min_count >= 1"), (1, 2, "needs at least 2")],
+    [(-1, 1, "DEVICES is -1"), (2, 0, "min_count >= 1"), (1, 2, "needs at least 2")],
 )
 def test_impossible_counts_are_named(count, min_count, message):
     with pytest.raises(ValueError, match=message):
@@ -146,8 +146,17 @@ def test_auto_follows_the_device_and_a_turned_knob_wins():
     assert (config.SIZE, config.STEPS) == (3, 2)
 
 
-def test_a_knob_turned_to_zero_is_not_taken_for_untouched():
-    assert choose_profile("cpu", PROFILES, CPU, SIZE=0).SIZE == 0
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "big", float("inf")])
+def test_a_knob_that_is_no_positive_whole_number_is_named(value):
+    with pytest.raises(ValueError, match=r"SIZE is .*; it takes a whole number above 0, such as 4"):
+        choose_profile("cpu", PROFILES, CPU, SIZE=value)
+
+
+def test_a_knob_with_a_fraction_takes_any_positive_number():
+    profiles = {"cpu": {"RATE": 0.1}}
+    assert choose_profile("cpu", profiles, CPU, RATE=1).RATE == 1
+    with pytest.raises(ValueError, match="RATE is nan; it takes a number above 0"):
+        choose_profile("cpu", profiles, CPU, RATE=float("nan"))
 
 
 def test_an_unknown_profile_lists_the_valid_ones():

@@ -264,12 +264,12 @@ def test_the_best_bar_is_marked_in_words_and_the_direction_said():
     data, _ = shown(display.show_bars, {"eager": 9100.0, "jit": 58200.0}, "Speed", "examples/s")
     eager, jit = bars(data["text/plain"])
     assert data["text/plain"].startswith("Speed (higher is better)\n")
-    assert jit.endswith("58,200 examples/s  ★ best")
-    assert "best" not in eager
-    assert "best" in text_of(list(parsed(data).iter("tr"))[1])
+    assert jit.endswith("58,200 examples/s  ★ highest")
+    assert "highest" not in eager
+    assert "highest" in text_of(list(parsed(data).iter("tr"))[1])
     data, _ = shown(display.show_bars, [("a", 2), ("b", 1)], "Time", "ms", lower_is_better=True)
     assert data["text/plain"].startswith("Time (lower is better)\n")
-    assert bars(data["text/plain"])[1].endswith("1 ms  ★ best")
+    assert bars(data["text/plain"])[1].endswith("1 ms  ★ lowest")
 
 
 def test_bars_are_as_long_as_their_values():
@@ -296,7 +296,7 @@ def test_what_cannot_be_a_bar_is_said_in_words():
     rows = {"ok": 2.0, "nan": float("nan"), "inf": float("inf"), "minus": -1.0, "none": None}
     data, _ = shown(display.show_bars, rows, "x", unit="ms")
     ok, nan, inf, minus, none = bars(data["text/plain"])
-    assert ok.endswith("2 ms  ★ best")
+    assert ok.endswith("2 ms  ★ highest")
     assert nan.endswith("nan ms  not a number")
     assert inf.endswith("inf ms  infinite")
     assert minus.endswith("-1 ms  below zero")
@@ -308,7 +308,7 @@ def test_what_cannot_be_a_bar_is_said_in_words():
 def test_nothing_is_best_among_equals_or_alone():
     for rows in ({"a": 0, "b": 0}, {"a": 3}, {"a": 1, "b": float("nan")}):
         data, _ = shown(display.show_bars, rows, "x")
-        assert "best" not in data["text/plain"]
+        assert "highest" not in data["text/plain"]
 
 
 def test_numpy_values_are_drawn():

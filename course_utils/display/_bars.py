@@ -87,7 +87,9 @@ def _marks(values, lower_is_better):
     if len(set(finite)) < 2:
         return [_why_no_bar(value) for value in values]  # nothing to be better than
     best = min(finite) if lower_is_better else max(finite)
-    return ["★ best" if value == best else _why_no_bar(value) for value in values]
+    # A fact, no verdict: whether it is better by more than the noise, the lesson has to say.
+    mark = "★ lowest" if lower_is_better else "★ highest"
+    return [mark if value == best else _why_no_bar(value) for value in values]
 
 
 def _why_no_bar(value):
