@@ -106,11 +106,22 @@ def test_a_checkpoint_that_fails_now_is_a_regression(compared):
 def test_what_gets_better_or_appears_is_no_regression(compared):
     a = run(lesson(status="failed", checkpoints=(False,)), lesson("02_old"))
     b = run(lesson(checkpoints=(True,), speed=(1.0, "x/s")), lesson("03_new"))
-    status, said, _ = compared(a, b)
+    status, said, page = compared(a, b)
     assert status == 0
     assert re.search(r"02_old +passed +not in this run$", said, re.MULTILINE)
     assert re.search(r"03_new +not in this run +passed$", said, re.MULTILINE)
     assert "No regression beyond 10%" in said
+    assert "marked below. Not compared, since B lacks 02_old." in said
+    assert "Not compared, since B lacks 02_old." in page
+
+
+def test_runs_without_a_common_lesson_are_not_called_free_of_regressions(keep, capsys):
+    folders = [keep("a", run(lesson("01_a"))), keep("b", run(lesson("02_b")))]
+    assert compare.main(list(map(str, folders))) == 2
+    said = capsys.readouterr()
+    assert "Nothing could be compared" in said.err
+    assert "A has 01_a; B has 02_b." in said.err
+    assert said.out == ""
 
 
 def test_a_change_within_the_spread_of_repeats_is_no_difference():
@@ -192,7 +203,7 @@ def test_versions_devices_and_parameters_that_differ_are_listed(compared):
 
 def test_what_is_recorded_cannot_become_markup(compared):
     bad = "<script>alert(1)</script>"
-    a, b = run(lesson(word=bad), cpu=bad), run(lesson(word="b", name=bad))
+    a, b = run(lesson(word=bad), cpu=bad), run(lesson(word="b"), lesson(bad))
     _, _, page = compared(a, b)
     assert "<script" not in page
 

@@ -1,6 +1,7 @@
 """Compare two runs: `python -m course_utils.headless.compare runs/A runs/B`.
 
-Exit status: 0 no regression, 1 a regression beyond the threshold, 2 a run that cannot be read.
+Exit status: 0 no regression, 1 a regression beyond the threshold, 2 nothing could be compared.
+Through `make compare` a 1 is a 2 as well: make has one status for every command that fails.
 """
 
 import argparse
@@ -21,6 +22,12 @@ from course_utils.headless.words import headline, when
 def compared(a: Path, b: Path, threshold: float) -> dict[str, Any]:
     """What both renderings of a comparison show; UsageError for a folder without a run."""
     runs = [resume.load(folder) for folder in (a, b)]
+    ran = [[entry["name"] for entry in run["notebooks"]] for run in runs]
+    if not set(ran[0]) & set(ran[1]):
+        raise UsageError(
+            f"Nothing could be compared, the runs have no lesson in common: "
+            f"A has {', '.join(ran[0])}; B has {', '.join(ran[1])}."
+        )
     changes = differences.figures(*runs, threshold)
     statuses = list(differences.statuses(*runs))
     return {
@@ -34,6 +41,7 @@ def compared(a: Path, b: Path, threshold: float) -> dict[str, Any]:
         "assumed": any(c.assumed for c in changes),
         "threshold": threshold,
         "unlike": _unlike(*runs),
+        "missing": [name for name in ran[0] if name not in ran[1]],
     }
 
 
@@ -73,12 +81,16 @@ def text(found: dict[str, Any]) -> list[str]:
 
 
 def conclusion(found: dict[str, Any]) -> str:
-    """The comparison in one sentence."""
+    """The comparison in one sentence, and a second for lessons that B lacks."""
+    missing = found["missing"]
+    lacks = f" Not compared, since B lacks {', '.join(missing)}." if missing else ""
     if found["regressions"]:
         s = "s" * (found["regressions"] > 1)
-        return f"{found['regressions']} regression{s} beyond {found['threshold']:.0%}."
+        return f"{found['regressions']} regression{s} beyond {found['threshold']:.0%}.{lacks}"
     if found["beyond"] or found["statuses"]:
-        return f"No regression beyond {found['threshold']:.0%}; what changed is marked below."
+        return (
+            f"No regression beyond {found['threshold']:.0%}; what changed is marked below.{lacks}"
+        )
     return "Equal: no figure differs beyond its spread, and no status changed."
 
 
