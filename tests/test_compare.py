@@ -220,6 +220,12 @@ def test_folders_without_a_run_are_refused(tmp_path, capsys, monkeypatch):
     assert "cannot be read" in said
 
 
+def test_a_folder_that_does_not_exist_is_named_as_it_was_given(keep, capsys):
+    there = str(keep("a", run(lesson())))
+    assert compare.main([there, "runs/no-such-run"]) == 2
+    assert capsys.readouterr().err == "error: The folder runs/no-such-run does not exist.\n"
+
+
 @pytest.mark.parametrize(
     ("name", "unit", "expected"),
     [

@@ -143,7 +143,11 @@ def _from_make() -> list[Path]:
 
 
 def _folder(path: Path) -> Path:
-    return path if path.is_dir() else lessons.REPOSITORY / "runs" / path
+    """The folder, or the one of that name in runs/; UsageError if there is neither."""
+    for place in (path, lessons.REPOSITORY / "runs" / path):
+        if place.is_dir():
+            return place
+    raise UsageError(f"The folder {path} does not exist.")
 
 
 def _write(where: Path, found: dict[str, Any]) -> int:
