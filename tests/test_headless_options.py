@@ -204,6 +204,7 @@ def test_a_folder_for_runs_that_cannot_be_made_is_refused(lab):
     status, said = lab.run("01")
     assert (status, said.count("\n")) == (2, 1)
     assert f"Cannot create a folder in {lab.runs}" in said
+    assert "python -m course_utils.headless --output DIR" in said
 
 
 def test_the_runner_never_imports_jax():

@@ -49,7 +49,10 @@ class Folder:
             self.path = again or _new(runs)
             self._held = _hold(self.path)
         except OSError as error:
-            raise UsageError(f"Cannot create a folder in {runs}: {error.strerror}.") from error
+            raise UsageError(
+                f"Cannot create a folder in {runs}: {error.strerror}. Keep the runs elsewhere: "
+                "python -m course_utils.headless --output DIR."
+            ) from error
         _point(runs / "latest", self.path.name)
 
     def keep(self, name: str, text: str) -> None:
