@@ -149,9 +149,12 @@ def test_the_threshold_can_be_set(compared, keep, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["-1", "ten", "nan", "%"])
-def test_a_threshold_that_is_none_is_refused(text):
+def test_a_threshold_that_is_none_is_refused_with_what_it_takes(text, monkeypatch, capsys):
+    monkeypatch.setenv("THRESHOLD", text)
     with pytest.raises(SystemExit):
-        compare.main(["a", "b", f"--threshold={text}"])
+        compare.main(["a", "b"])
+    said = capsys.readouterr().err
+    assert f"THRESHOLD is {text!r}; it takes a fraction such as 0.1, or 10%" in said
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,14 @@ def test_makes_variables_are_the_defaults_of_the_options(monkeypatch):
     assert (given.lessons, given.profile, given.devices) == (["10"], "test", "2")
 
 
+@pytest.mark.parametrize("text", ["x", "0", "101", "2.5"])
+def test_a_number_of_repeats_that_is_none_is_refused_with_what_it_takes(text, monkeypatch, capsys):
+    monkeypatch.setenv("REPEAT", text)
+    with pytest.raises(SystemExit):
+        command.parse([])
+    assert f"REPEAT is {text!r}; it takes a number from 1 to 100" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--cell-timeout=0", "--lesson-timeout=-1", "--cell-timeout=x"])
 def test_a_limit_of_no_time_is_refused(option):
     with pytest.raises(SystemExit) as caught:

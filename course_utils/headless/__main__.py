@@ -38,8 +38,8 @@ def _variable(name: str) -> str | None:
 
 
 def _count(text: str) -> int:
-    if not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError("must be from 1 to 100")
+    if not (text.isdecimal() and 1 <= int(text) <= 100):
+        raise argparse.ArgumentTypeError(f"REPEAT is {text!r}; it takes a number from 1 to 100")
     return int(text)
 
 

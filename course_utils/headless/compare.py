@@ -108,9 +108,14 @@ def _shown(value: Any, unit: str = "") -> str:
 
 def _fraction(given: str) -> float:
     """0.1 of "0.1" or of "10%"."""
-    value = float(given.removesuffix("%")) / (100 if given.endswith("%") else 1)
+    try:
+        value = float(given.removesuffix("%")) / (100 if given.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError("must be a fraction such as 0.1, or 10%")
+        raise argparse.ArgumentTypeError(
+            f"THRESHOLD is {given!r}; it takes a fraction such as 0.1, or 10%"
+        )
     return value
 
 
