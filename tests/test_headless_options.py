@@ -116,6 +116,45 @@ def test_a_lesson_without_profile_is_refused_where_one_is_given(lab):
         values(lab, "PROFILE=cpu")
 
 
+PROFILES = "SMALL = {'A': 1}\nPROFILES = {'gpu': SMALL, 'cpu': SMALL | {'A': 2}, 'test': SMALL}\n"
+CHOOSES = "config = choose_profile(PROFILE, PROFILES, devices)"
+
+
+def test_a_misspelt_profile_is_refused_before_anything_runs(lab):
+    lab.lesson("03_profiles", "%matplotlib inline", PROFILES + CHOOSES)
+    with pytest.raises(UsageError) as caught:
+        values(lab, "PROFILE=tets")
+    assert str(caught.value) == (
+        "PROFILE is 'tets'; 03_profiles has auto, gpu, cpu, test. Did you mean test?"
+    )
+    for name in ("auto", "gpu", "cpu", "test"):
+        assert values(lab, f"PROFILE={name}")["03_profiles"] == {"PROFILE": name}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "PROFILES = {**MORE, 'cpu': {}}\n" + CHOOSES,
+        "PROFILES = {NAME: {}}\n" + CHOOSES,
+        "PROFILES = dict(cpu={})\n" + CHOOSES,
+        PROFILES + "PROFILES['mine'] = {}\n" + CHOOSES,
+        PROFILES + "PROFILES.update(MORE)\n" + CHOOSES,
+        PROFILES + "PROFILES |= MORE\n" + CHOOSES,
+        PROFILES + PROFILES + CHOOSES,
+        "%time PROFILES = {}",
+    ],
+)
+def test_a_lesson_whose_profiles_cannot_be_read_checks_them_itself(lab, source):
+    lab.lesson("03_profiles", source)
+    assert values(lab, "PROFILE=mine")["03_profiles"] == {"PROFILE": "mine"}
+
+
+def test_the_profiles_of_every_lesson_can_be_read():
+    found = lessons.choose(lessons.find(lessons.REPOSITORY / "notebooks"), [])
+    for lesson in found:
+        assert {"gpu", "cpu", "test"} <= set(lesson.profiles), lesson.name
+
+
 @pytest.mark.parametrize(
     ("assignment", "wanted"),
     [

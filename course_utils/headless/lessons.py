@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.headless.errors import UsageError
+from course_utils.headless.profiles import profiles
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -22,12 +23,14 @@ class Lesson:
         path: absolute path of the notebook.
         defaults: what its parameters cell assigns, by name.
         problem: why it cannot be run at all, empty if it can.
+        profiles: the profiles that it has, empty if its source alone doesn't tell.
     """
 
     name: str
     path: Path
     defaults: dict[str, Any]
     problem: str = ""
+    profiles: tuple[str, ...] = ()
 
 
 def find(folder: Path) -> dict[str, Path]:
@@ -90,7 +93,8 @@ def read(path: Path) -> Lesson:
         raise UsageError(
             f"{path.stem} has {len(tagged)} cells tagged 'parameters'; a lesson needs exactly one."
         )
-    return Lesson(path.stem, path, _assigned("".join(tagged[0]["source"]), path.stem))
+    defaults = _assigned("".join(tagged[0]["source"]), path.stem)
+    return Lesson(path.stem, path, defaults, profiles=profiles(cells))
 
 
 def _assigned(source: str, name: str) -> dict[str, Any]:

@@ -30,8 +30,8 @@ def check(given: dict[str, str], lessons: list[Lesson]) -> dict[str, dict[str, A
     with a problem are given nothing.
 
     Raises:
-        UsageError: no chosen lesson declares a name, or a value has another type than
-            the default it replaces (a default of None takes anything).
+        UsageError: no chosen lesson declares a name, a value has another type than the default
+            it replaces (a default of None takes anything), or a lesson has no such PROFILE.
     """
     readable = [lesson for lesson in lessons if not lesson.problem]
     for name in given if readable else ():
@@ -40,7 +40,7 @@ def check(given: dict[str, str], lessons: list[Lesson]) -> dict[str, dict[str, A
             raise UsageError(_unknown(name, readable))
         if lacking and name in EVERY_LESSON:
             raise UsageError(f"{name} is not in the parameters cell of {', '.join(lacking)}.")
-    return {
+    values = {
         lesson.name: {
             name: convert(name, text, lesson.defaults[name], lesson.name)
             for name, text in given.items()
@@ -48,6 +48,16 @@ def check(given: dict[str, str], lessons: list[Lesson]) -> dict[str, dict[str, A
         }
         for lesson in lessons
     }
+    for lesson in readable:
+        _check_profile(values[lesson.name].get("PROFILE", "auto"), lesson)
+    return values
+
+
+def _check_profile(profile: str, lesson: Lesson) -> None:
+    valid = ("auto", *lesson.profiles)
+    if lesson.profiles and profile not in valid:  # else the lesson itself says so when it runs
+        guess = did_you_mean(profile, valid)
+        raise UsageError(f"PROFILE is {profile!r}; {lesson.name} has {', '.join(valid)}.{guess}")
 
 
 def _unknown(name: str, lessons: list[Lesson]) -> str:
