@@ -66,6 +66,15 @@ def test_the_plan_has_estimates_and_what_a_run_measured(path, tmp_path):
     assert lines[-1].startswith(f"Machine: {lab.latest.name}, ")
 
 
+def test_the_plan_says_with_what_the_run_was_turned(path, tmp_path):
+    lab = Lab(tmp_path)
+    lab.lesson("03_name", "1")
+    lab.run("--profile", "test", "--param", "STEPS=3")
+    assert plan.table(lab.latest, path.parent)[-1] == (
+        "It ran with STEPS=3, PROFILE=test: a class that doesn't will need other times."
+    )
+
+
 def test_a_plan_of_no_run_is_refused(tmp_path, capsys):
     assert plan.main([str(tmp_path)]) == 2
     assert "holds no run" in capsys.readouterr().err

@@ -7,6 +7,7 @@ machine is what a run measured.
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from course_utils.headless import lessons, resume
 from course_utils.headless.course_map import described
@@ -30,7 +31,15 @@ def table(run: Path, notebooks: Path) -> list[str]:
     header = ("lesson", "read and try (estimate)", "machine (measured)")
     facts = [when(results["environment"]["started"]), *headline(results["environment"])]
     measured = f"Machine: {run.resolve().name}, {' · '.join(facts)}."
-    return [*aligned([header, *rows, total], left=(0,)), "", measured]
+    return [*aligned([header, *rows, total], left=(0,)), "", measured, *_given(results)]
+
+
+def _given(results: dict[str, Any]) -> list[str]:
+    """One line if the run was not as a class starts it: its seconds are then of other work."""
+    turned = [f"{name}={value}" for name, value in results["parameters"].items()]
+    if not turned:
+        return []
+    return [f"It ran with {', '.join(turned)}: a class that doesn't will need other times."]
 
 
 def main(arguments: list[str] | None = None) -> int:
