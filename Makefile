@@ -41,7 +41,7 @@ check: $(STAMP) ## say whether this machine is ready, and what to do if not: JSO
 run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value" REPEAT=3 RESUME=1
 	@$(BIN)/python -m course_utils.headless
 
-compare: $(STAMP) ## say what changed between two runs: A=runs/x B=runs/y THRESHOLD=10%; exit 1 on a regression
+compare: $(STAMP) ## say what changed between two runs: A=runs/x B=runs/y THRESHOLD=10%; fails on a regression
 	@$(BIN)/python -m course_utils.headless.compare
 
 plan: $(STAMP) ## say how long each lesson takes people (estimates) and machines (a run: RUN=runs/x)
