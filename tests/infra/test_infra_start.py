@@ -110,6 +110,8 @@ def test_new_packages_take_the_place_of_the_old(started):
 
 def test_without_network_the_earlier_environment_serves(started):
     pod, _ = started
+    pod.send("2" * 40, lab="2.0")
+    assert pod.lab()["version"] == "2.0"
     pod.send("3" * 40, lab="3.0", notebooks__03_third="new")
     told = pod.lab(**NO_NETWORK)
     assert told["version"] == "2.0"
