@@ -54,7 +54,7 @@ lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a tok
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.port=$(or $(PORT),8884) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(LAB_OPTIONS)
 
 test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

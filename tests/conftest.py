@@ -1,12 +1,10 @@
-"""What every test shares: simulated devices, strict warnings, a compilation cache, its worker."""
+"""What every test shares: simulated devices, strict warnings and a compilation cache."""
 
 import atexit
 import os
 import pkgutil
 import shutil
 import tempfile
-
-import pytest
 
 import course_utils
 
@@ -29,11 +27,3 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a file, a lesson under nbval above all, on one worker; only tests of lessons spread."""
-    for item in items:
-        if item.path.parent.name != "lessons":
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))

@@ -19,7 +19,6 @@ from course_utils.headless.flood import Meter
 from course_utils.headless.repeats import file_name, merged, not_run, still_to_run
 
 # One worker: another would run the module's lessons again.
-pytestmark = pytest.mark.xdist_group("report")
 
 PLOT = """
 import matplotlib
