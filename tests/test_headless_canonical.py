@@ -201,10 +201,10 @@ def test_refresh_stores_the_outputs_of_the_marked_cells(lab, monkeypatch, restor
     lab.lesson("01_kept", MARK + "import os\nos.environ['JAX_PLATFORMS']", "7", MARK + "RATE")
     assert run(lab, "--fix") == 0
     path = lab.notebooks / "01_kept.ipynb"
-    cells = json.loads(path.read_text())["cells"][2:]
+    cells = json.loads(path.read_text())["cells"][3:]
     shown = [[output["data"]["text/plain"] for output in cell["outputs"]] for cell in cells]
     assert shown == [[["'cpu'"]], [], [["0.1"]]]
-    assert [cell["execution_count"] for cell in cells] == [2, None, 4]
+    assert [cell["execution_count"] for cell in cells] == [3, None, 5]
     assert command.main(["--check", str(path)]) == 0
 
 

@@ -9,14 +9,17 @@ from course_utils.headless import lessons
 from course_utils.headless.errors import UsageError
 from course_utils.headless.folder import write_atomically
 from course_utils.headless.form import canonical, problems
+from course_utils.headless.navigation import complete, titles
 from course_utils.headless.stop import Stop
 
 
-def check(paths: list[Path]) -> int:
+def check(paths: list[Path], folder: Path) -> int:
     """Print each notebook that is not in committed form, and why; 1 if there is one."""
     bad = 0
+    known = titles(folder)
     for path in paths:
-        found = problems(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        found = problems(text) or _incomplete(text, path, known)
         if found:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             print(f"{path}: {found[0]}{more}")
@@ -37,13 +40,19 @@ def fix(paths: list[Path], refresh: list[str], folder: Path) -> int:
         print(f"{lesson.path}: executing ...", flush=True)
         write_atomically(lesson.path, canonical(refreshed(lesson, stop)))
         print(f"{lesson.path}: outputs refreshed")
-    return sum(_fix(path) for path in paths) and 1
+    known = titles(folder)
+    return sum(_fix(path, known) for path in paths) and 1
 
 
-def _fix(path: Path) -> bool:
+def _incomplete(text: str, path: Path, known: dict[str, str]) -> list[str]:
+    whole = canonical(complete(text, path, known)) == canonical(text)
+    return [] if whole else ["links to other lessons, or the cell that looks for the course"]
+
+
+def _fix(path: Path, known: dict[str, str]) -> bool:
     old = path.read_text(encoding="utf-8")
     try:
-        new = canonical(old)
+        new = canonical(complete(old, path, known))
     except ValueError as error:
         print(f"{path}: {error}")
         return True
@@ -65,11 +74,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--notebooks", type=Path, default=lessons.REPOSITORY / "notebooks")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
+    folder = options.notebooks.resolve()
     try:
-        paths = options.files or list(lessons.find(options.notebooks.resolve()).values())
+        paths = options.files or list(lessons.find(folder).values())
         if options.check:
-            return check(paths)
-        return fix(paths, options.refresh.replace(",", " ").split(), options.notebooks.resolve())
+            return check(paths, folder)
+        return fix(paths, options.refresh.replace(",", " ").split(), folder)
     except (UsageError, OSError, UnicodeDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
