@@ -5,9 +5,10 @@ from typing import Any
 
 import jax
 
-from course_utils.equivalence import _session
+from course_utils.equivalence._options import Options
 from course_utils.equivalence._report import Report
 from course_utils.equivalence._run import Step
+from course_utils.equivalence._session import Session
 
 
 def assert_equal_to_one_device(
@@ -19,9 +20,11 @@ def assert_equal_to_one_device(
     steps: int = 3,
     more_batches: Sequence[Any] = (),
     reference_batches: Sequence[Any] | None = None,
+    key: jax.Array | None = None,
     rtol: float | None = None,
     check_metrics: bool = True,
     stacked: bool = False,
+    micro_batches: bool = False,
     device: jax.Device | None = None,
 ) -> Report:
     """Run `step` where its arrays lie, and the same on one device; raise unless they agree.
@@ -37,7 +40,8 @@ def assert_equal_to_one_device(
     Your arrays stay yours: both sides get copies, so a step may donate what it takes.
 
     Args:
-        step: takes (state, batch), returns (state, metrics); any pytrees.
+        step: takes (state, batch), or (state, batch, key) if `key` is given, and returns
+            (state, metrics); any pytrees.
         state: the parallel step's first state, on its devices. Its values, gathered, are the
             reference's first state too.
         batch: one global batch as the parallel step takes it; every leaf leads with the examples.
@@ -46,7 +50,9 @@ def assert_equal_to_one_device(
         steps: how many to run, each starting from what the last one returned.
         more_batches: further batches; step i takes the i-th of them all, over and over.
         reference_batches: what `batch` and `more_batches` should hold, as host arrays, if that is
-            in question too: whole batches, in the same order of batches.
+            in question too: whole batches, in the same order of batches, and what the reference
+            takes. Padding that a mask in `batch` leaves out needn't be there, nor the mask.
+        key: one random key, for steps that take one: step i gets `jax.random.fold_in(key, i)`.
         rtol: tolerated error, a fraction; by default 1e-5 where the reference computes in
             float32 (1e-4 for metrics after the first step, and Adam's parameters get more), 2e-3 for TF32 (GPUs, by default), 5e-2 for bfloat16, 1e-2 for float16, 1e-11
             for float64; parameters that Adam moves 1e-3, since it blows up rounding. Integers, bools and keys are always compared exactly.
@@ -54,6 +60,9 @@ def assert_equal_to_one_device(
         stacked: True for steps as pmap takes them: every leaf of state and metrics leads with an
             axis of devices, each entry one device's copy, and batches are (devices, examples per
             device, ...). The reference then gets one copy, and batches without that axis.
+        micro_batches: True where the parallel step accumulates gradients over batches of shape
+            (micro-batches, examples, ...); (devices, micro-batches, examples, ...) if stacked. The
+            reference gets them merged, one row an example.
         device: where the reference runs; by default the first of the parallel step's.
 
     Returns:
@@ -65,18 +74,18 @@ def assert_equal_to_one_device(
         NothingProved: one of those: the reference changes nothing that could be compared.
         ValueError: the batch doesn't divide by the mesh; `step` doesn't run on one device; the
             reference uses several; arrays were donated before, or are another process's.
-        TypeError: a step doesn't return a pair.
+        TypeError: a step doesn't return a pair, a leaf is no array, or `key` is no key.
 
     Example:
         report = assert_equal_to_one_device(parallel_step, state, batch, reference=train_step)
         show_table(HEADERS, report.rows)
     """
     batches = [batch, *more_batches]
+    options = Options(rtol, check_metrics, stacked, micro_batches, key)
     _validate(steps, state, batches, reference_batches)
-    session = _session.Session(
-        step, reference or step, reference is None, rtol, check_metrics, stacked
-    )
-    session.start(state, batches, reference_batches, device)
+    options.validate()
+    session = Session(step, options)
+    session.start(reference, state, batches, reference_batches, device)
     for _ in range(steps):
         session.advance()
     return session.finish()

@@ -1,20 +1,27 @@
 """Is what lies on the devices the batch that it should be?"""
 
+import functools
+import inspect
 from collections import Counter
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from course_utils.equivalence._placed import read
+from course_utils.equivalence._padding import unpadded
+from course_utils.equivalence._placed import is_data, read
 from course_utils.equivalence._report import Leaf
 
 
-def compare_batches(batch: Any, expected: Any, shards: int, stacked: bool) -> list[Leaf]:
+def compare_batches(batch: Any, expected: Any, shards: int) -> list[Leaf]:
     """A row for each leaf that isn't, entry for entry, the expected one.
 
-    The same rows in another order are fine if all leaves share that order.
+    The same rows in another order are fine if all leaves share that order, and so is padding that
+    a mask in `batch` leaves out, where the expected batch has none.
     """
+    if _form(batch) != _form(expected) and (real := unpadded(batch, expected)) is not None:
+        batch, shards = real, 1
     found = flatten(batch, "batch")
     wanted = flatten(expected, "batch")
     if found.keys() != wanted.keys():
@@ -22,8 +29,6 @@ def compare_batches(batch: Any, expected: Any, shards: int, stacked: bool) -> li
     differ, examples, expected_examples = [], [], []
     for path, leaf in found.items():
         value, reference = read(leaf, path).value, read(wanted[path], path).value
-        if stacked:
-            value = value.reshape(-1, *value.shape[2:])
         examples.append(_rows(value))
         expected_examples.append(_rows(reference))
         if verdict := _compare(value, reference, shards):
@@ -33,9 +38,23 @@ def compare_batches(batch: Any, expected: Any, shards: int, stacked: bool) -> li
 
 
 def flatten(tree: Any, name: str) -> dict[str, Any]:
-    """Leaves by their path, such as "state[0]['W']"."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {name + jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+    """Leaves by their path, such as "state[0]['W']"; functions and texts are left out.
+
+    Raises:
+        TypeError: a leaf is an object that may hide arrays from the comparison.
+    """
+    leaves = [
+        (name + jax.tree_util.keystr(path), leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    ]
+    for path, leaf in leaves:
+        if not (is_data(leaf) or isinstance(leaf, str | type) or _is_function(leaf)):
+            raise TypeError(
+                f"{path} is a {type(leaf).__name__}, which JAX doesn't take for a pytree, so what "
+                "it holds can't be compared. Pass the arrays that it holds (for Flax: nnx.split), "
+                "or register its class with jax.tree_util."
+            )
+    return {path: leaf for path, leaf in leaves if is_data(leaf)}
 
 
 def missing_or_extra(found: dict[str, Any], wanted: dict[str, Any]) -> list[Leaf]:
@@ -46,6 +65,16 @@ def missing_or_extra(found: dict[str, Any], wanted: dict[str, Any]) -> list[Leaf
         for p in found.keys() - wanted
     ]
     return sorted([*missing, *extra], key=lambda leaf: leaf.path)
+
+
+def _is_function(leaf: Any) -> bool:
+    """Functions, also where jit, custom_jvp or a ufunc wraps them; not modules that can be called."""
+    wrapped = isinstance(leaf, functools.partial | np.ufunc | jnp.ufunc)
+    return wrapped or inspect.isroutine(leaf) or hasattr(leaf, "__wrapped__")
+
+
+def _form(batch: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    return jax.tree.structure(batch), [np.shape(leaf) for leaf in jax.tree.leaves(batch)]
 
 
 def _rows(value: np.ndarray) -> list[bytes]:

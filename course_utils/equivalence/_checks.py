@@ -6,7 +6,6 @@ from typing import Any
 from course_utils.equivalence._batches import compare_batches, missing_or_extra
 from course_utils.equivalence._placed import Placed, replicas_that_differ
 from course_utils.equivalence._report import Leaf
-from course_utils.equivalence._shards import shard_count
 
 Broken = tuple[list[Leaf], str]
 
@@ -26,12 +25,10 @@ def replicas_before(values: dict[str, Placed]) -> Broken:
     )
 
 
-def batches_given(
-    batches: Sequence[Any], wanted: Sequence[Any], axes: dict[str, int], stacked: bool
-) -> Broken:
-    """Leaves of the first batch that isn't what it should be."""
+def batches_given(batches: Sequence[Any], wanted: Sequence[Any], shards: int) -> Broken:
+    """Leaves of the first batch that isn't what it should be; both as the reference takes them."""
     for batch, reference in zip(batches, wanted, strict=True):
-        if leaves := compare_batches(batch, reference, shard_count(batch, axes), stacked):
+        if leaves := compare_batches(batch, reference, shards):
             return leaves, (
                 f"{leaves[0].path} on the devices isn't the reference's: {leaves[0].verdict}. No "
                 "step was run. Look at how the global batch is put together: offsets of shards, "

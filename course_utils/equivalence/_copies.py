@@ -9,6 +9,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from course_utils.equivalence._placed import is_key, key_data, mesh_of_one
+from course_utils.equivalence._shards import merged
 
 
 def own_copy(tree: Any) -> Any:
@@ -25,11 +26,13 @@ def own_copy(tree: Any) -> Any:
     return jax.tree.map(copy, tree)
 
 
-def on_one_device(tree: Any, device: jax.Device, stacked: str = "") -> Any:
+def on_one_device(
+    tree: Any, device: jax.Device, *, first_copy: bool = False, leading: int = 0
+) -> Any:
     """Copies of the whole arrays, committed to `device`.
 
-    `stacked` "copies" keeps the first entry of the leading device axis, "rows" merges that axis
-    with the next one.
+    `first_copy` keeps the first entry of a leading device axis; `leading` axes are merged with
+    the next one.
     """
 
     def move(leaf: Any) -> Any:
@@ -39,7 +42,7 @@ def on_one_device(tree: Any, device: jax.Device, stacked: str = "") -> Any:
             data = jax.device_put(whole(key_data(leaf)), device)
             with mesh_of_one(device):
                 return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
-        if getattr(leaf, "weak_type", False) and not stacked:
+        if getattr(leaf, "weak_type", False) and not (first_copy or leading):
             with mesh_of_one(device):
                 return jnp.copy(jax.device_put(leaf, device))
         # Through the host: an array with Explicit axes would bring its mesh along.
@@ -47,9 +50,7 @@ def on_one_device(tree: Any, device: jax.Device, stacked: str = "") -> Any:
 
     def whole(leaf: Any) -> np.ndarray:
         value = np.array(leaf)
-        if stacked == "copies":
-            return value[0].copy()
-        return value.reshape(-1, *value.shape[2:]) if stacked == "rows" else value
+        return value[0].copy() if first_copy else merged(value, leading)
 
     return jax.tree.map(move, tree)
 

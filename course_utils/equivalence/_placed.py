@@ -96,6 +96,11 @@ def mesh_of_one(device: jax.Device) -> contextlib.AbstractContextManager:
     return jax.set_mesh(Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types))
 
 
+def is_data(leaf: Any) -> bool:
+    """Whether a leaf is an array or a number, and not a function that a module carries along."""
+    return hasattr(leaf, "dtype") or isinstance(leaf, bool | int | float | complex)
+
+
 def is_key(leaf: Any) -> bool:
     """Whether a leaf holds typed random keys (jax.random.key)."""
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

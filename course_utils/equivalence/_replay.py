@@ -12,7 +12,7 @@ import numpy as np
 from course_utils.equivalence._change import Change, norm, wide
 from course_utils.equivalence._factors import is_first_moment
 from course_utils.equivalence._placed import read
-from course_utils.equivalence._shards import rows_of, shards_of, uneven_mask
+from course_utils.equivalence._shards import rows_of, uneven_mask
 
 _MOST_REPLAYS = 60
 
@@ -23,25 +23,28 @@ class Replay:
 
     Attributes:
         run: batch -> the reference's state after this step, as {path: leaf}, from fresh copies.
-        batch: the reference's batch of this step, on the host.
-        shards: over how many shards its examples lie on the devices.
+        batch: the reference's batch of this step.
+        parts: the shards of the parallel step's batch, each as the reference takes it.
         changes: the state's leaves that differ by a numeric error.
         has_key: whether state or batch carry a random key.
     """
 
     run: Callable[[Any], dict[str, Any]]
     batch: Any
-    shards: int
+    parts: Sequence[Any]
     changes: Sequence[Change]
     has_key: bool
+
+    @property
+    def shards(self) -> int:
+        return len(self.parts)
 
 
 def suggest_by_replay(replay: Replay) -> str:
     """The fault under which the reference does what the parallel step did; "" if none fits."""
     if not replay.changes:
         return ""
-    parts = list(shards_of(replay.batch, replay.shards)) if replay.shards > 1 else []
-    said = _per_shard(replay, parts) or _moved_shards(replay)
+    said = _per_shard(replay) or _moved_shards(replay)
     if said:
         return said
     if mask := uneven_mask(replay.batch, replay.shards):
@@ -54,10 +57,10 @@ def suggest_by_replay(replay: Replay) -> str:
     return ""
 
 
-def _per_shard(replay: Replay, parts: list[Any]) -> str:
+def _per_shard(replay: Replay) -> str:
     """Run the reference on each shard alone: is the parallel update their mean, or one of them?"""
     with contextlib.suppress(Exception):  # the reference may not take a batch of this size
-        states = [replay.run(part) for part in parts]
+        states = [replay.run(part) for part in replay.parts]
         # Moments and plain updates are linear in the gradient, so their means mean something.
         linear = [c for c in replay.changes if is_first_moment(c.path)] or replay.changes
         for number, state in enumerate(states):

@@ -9,31 +9,32 @@ import numpy as np
 from course_utils.equivalence._copies import devices_of, own_copy
 from course_utils.equivalence._placed import mesh_of_one
 
-Step = Callable[[Any, Any], tuple[Any, Any]]
+Step = Callable[..., tuple[Any, Any]]
 
 
-def run_parallel(step: Step, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
-    """`step(state, batch)` on copies, which it may donate; finished before anything else is queued.
+def run_parallel(step: Step, arguments: tuple[Any, ...], number: int) -> tuple[Any, Any]:
+    """`step(*arguments)` on copies, which it may donate; finished before anything else is queued.
 
     Raises:
         ValueError: the batch doesn't divide by the mesh.
         TypeError: the step doesn't return a pair.
     """
     try:
-        return _finished(step, own_copy(state), own_copy(batch), "The parallel step")
+        return _finished(step, own_copy(arguments), "The parallel step")
     except Exception as error:
         if "divisib" in str(error) or "evenly divide" in str(error):
             raise ValueError(
                 f"In step {number} an axis doesn't divide by the number of devices it is split "
-                f"over; the batch's shapes are {_shapes(batch)}. Leave a short last batch out, or "
-                "pad it and give the step a mask. JAX says: " + str(error).split("\n\n")[0]
+                f"over; the batch's shapes are {_shapes(arguments[1])}. Leave a short last batch out, "
+                "or pad it (pad_batch) and give the step a mask. JAX says: "
+                + str(error).split("\n\n")[0]
             ) from error
         error.add_note(f"Raised by the parallel step, in step {number} of the comparison.")
         raise
 
 
 def run_reference(
-    step: Step, state: Any, batch: Any, number: int, device: jax.Device, *, is_parallel: bool
+    step: Step, arguments: tuple[Any, ...], number: int, device: jax.Device, *, is_parallel: bool
 ) -> tuple[Any, Any]:
     """The same on one device; `is_parallel` if the parallel step itself is to run there.
 
@@ -43,7 +44,7 @@ def run_reference(
     """
     try:
         with mesh_of_one(device):
-            result = _finished(step, own_copy(state), own_copy(batch), "The reference step")
+            result = _finished(step, own_copy(arguments), "The reference step")
     except Exception as error:
         if is_parallel:
             raise ValueError(_BOUND.format(problem=str(error).split("\n\n")[0])) from error
@@ -65,8 +66,8 @@ _BOUND = (
 )
 
 
-def _finished(step: Step, state: Any, batch: Any, name: str) -> tuple[Any, Any]:
-    result = step(state, batch)
+def _finished(step: Step, arguments: tuple[Any, ...], name: str) -> tuple[Any, Any]:
+    result = step(*arguments)
     if not (isinstance(result, tuple) and len(result) == 2):
         raise TypeError(
             f"{name} must return (state, metrics); it returned {type(result).__name__}. Wrap it: "

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
+from course_utils.equivalence._placed import is_data
+
 # Errors as a fraction of the way a leaf has walked. A sum over N shards runs in another order than
 # a sum over the whole batch, and every rounding may fall the other way. Seen on right steps of a
 # 784-128-10 network (batch 512 and 2,048, fresh and after 150 steps, 2 to 8 devices, 1 to 10 steps,
@@ -41,13 +43,20 @@ def matmul_precision(device: jax.Device) -> str:
     return "float32" if device.platform == "cpu" or raised else "tf32"
 
 
-def compute_precision(step: Any, state: Any, batch: Any) -> str:
+def compute_precision(step: Any, arguments: tuple[Any, ...]) -> str:
     """The narrowest float that a step computes in, as its traced program tells.
 
     "float32" where it has none narrower, or can't be traced.
     """
     with contextlib.suppress(Exception):  # a step may be anything; then its leaves' dtypes decide
-        program = jax.make_jaxpr(step)(state, batch)
+        leaves, tree = jax.tree.flatten(arguments)
+        arrays = {i: leaf for i, leaf in enumerate(leaves) if is_data(leaf)}
+
+        def called(arrays: dict[int, Any]) -> Any:
+            # Functions that a module carries along can't be traced, so they stay as they are.
+            return step(*jax.tree.unflatten(tree, [arrays.get(i, x) for i, x in enumerate(leaves)]))
+
+        program = jax.make_jaxpr(called)(arrays)
         found = {dtype for dtype in _dtypes(program.jaxpr) if jnp.issubdtype(dtype, jnp.floating)}
         narrow = [str(dtype) for dtype in found if jnp.finfo(dtype).bits < 32]
         return max(narrow, key=tolerance, default="float32")
