@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from course_utils import checkpoints
+from course_utils.compilation_cache import keep_compiled_programs
 from course_utils.gpu_diagnosis import driver_version, gpu_problems
 
 _COUNT_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
@@ -23,7 +24,8 @@ def request_devices(count: int = 0, min_count: int = 1) -> list[jax.Device]:
     GPUs (or other accelerators) are taken if there are enough of them. Otherwise the CPU is
     split into as many simulated devices as asked for; they share the machine's cores. Call it
     before anything else uses JAX: the number of simulated devices is fixed when JAX starts.
-    Calling it again with the same numbers is fine. XLA_FLAGS keep their other flags.
+    Calling it again with the same numbers is fine. XLA_FLAGS keep their other flags. What is
+    compiled from then on is kept on disk for the next run (`compilation_cache`).
 
     Args:
         count: devices to use; 0 takes every GPU there is, or `min_count` simulated devices.
@@ -37,6 +39,7 @@ def request_devices(count: int = 0, min_count: int = 1) -> list[jax.Device]:
     wanted = _wanted(count, min_count)
     expected = _expected_gpus()
     _simulate(wanted)
+    keep_compiled_programs()
     found = jax.devices()
     on_cpu = found[0].platform == "cpu"
     _check_expected(0 if on_cpu else len(found), expected)

@@ -1,11 +1,14 @@
 """Where verified files are kept: in the cache, else in a temporary one, else in memory only."""
 
+import contextlib
 import os
 import stat
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+
+from course_utils.user_cache import user_cache
 
 from .cache import Cache
 from .idx import FileSpec
@@ -19,12 +22,8 @@ def cache_folders() -> list[Path]:
     there is never more than one; a folder of that name that is not the user's own is no option.
     """
     folders = []
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        cache = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-        folders.append(cache / "jax-course" / "fashion-mnist")
-    except RuntimeError:
-        pass  # a container's user without a home
+    with contextlib.suppress(RuntimeError):  # a container's user without a home
+        folders.append(user_cache() / "fashion-mnist")
     try:
         user = os.getuid() if hasattr(os, "getuid") else "user"
         temporary = Path(tempfile.gettempdir()) / f"jax-course-fashion-mnist-{user}"
