@@ -1,11 +1,12 @@
 """Count the matrix-multiplication work of a function, from its traced program."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr
+
+from course_utils.jaxprs import inner_jaxprs
 
 
 def matmul_flops(function: Callable[..., Any], *args: Any) -> int:
@@ -26,14 +27,14 @@ def matmul_flops(function: Callable[..., Any], *args: Any) -> int:
     return _count(jax.make_jaxpr(function)(*args).jaxpr)
 
 
-def _count(jaxpr: Jaxpr) -> int:
+def _count(jaxpr: Any) -> int:
     return sum(_count_equation(equation) for equation in jaxpr.eqns)
 
 
 def _count_equation(equation: Any) -> int:
     if equation.primitive.name == "dot_general":
         return _dot_flops(equation)
-    inner = [_count(jaxpr) for jaxpr in _inner_jaxprs(equation.params)]
+    inner = [_count(jaxpr) for jaxpr in inner_jaxprs(equation.params)]
     match equation.primitive.name:
         case "scan":
             return equation.params["length"] * sum(inner)
@@ -55,12 +56,3 @@ def _dot_flops(equation: Any) -> int:
     left = equation.invars[0].aval.shape
     terms = math.prod(left[axis] for axis in contracted)
     return 2 * math.prod(equation.outvars[0].aval.shape) * terms
-
-
-def _inner_jaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item.jaxpr
-            elif isinstance(item, Jaxpr):
-                yield item

@@ -37,3 +37,16 @@ def test_instruments_without_arrays_do_not_import_jax():
         assert "jax" not in sys.modules
     """)
     assert result.returncode == 0, result.stderr
+
+
+def test_no_instrument_brings_a_library_that_jax_itself_does_not_load():
+    """Pallas alone, which jax.extend loads, takes as long to import as all of the course."""
+    result = run_python(f"""
+        import importlib, sys
+        import jax, optax, matplotlib.pyplot
+        for name in {[name for name in MODULES if ".headless" not in name]}:
+            importlib.import_module(name)
+        slow = ("jax.extend", "jax._src.pallas.core", "pandas", "requests", "papermill", "rich")
+        assert [name for name in slow if name in sys.modules] == []
+    """)
+    assert result.returncode == 0, result.stderr

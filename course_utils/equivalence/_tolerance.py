@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from course_utils.equivalence._placed import is_data
+from course_utils.jaxprs import inner_jaxprs
 
 # Errors as a fraction of the way a leaf has walked. A sum over N shards runs in another order than
 # a sum over the whole batch, and every rounding may fall the other way. Seen on right steps of a
@@ -63,11 +63,8 @@ def compute_precision(step: Any, arguments: tuple[Any, ...]) -> str:
     return "float32"
 
 
-def _dtypes(jaxpr: Jaxpr) -> Iterator[Any]:
+def _dtypes(jaxpr: Any) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield from (out.aval.dtype for out in equation.outvars if hasattr(out.aval, "dtype"))
-        for value in equation.params.values():
-            for item in value if isinstance(value, tuple | list) else (value,):
-                inner = item.jaxpr if isinstance(item, ClosedJaxpr) else item
-                if isinstance(inner, Jaxpr):
-                    yield from _dtypes(inner)
+        for inner in inner_jaxprs(equation.params):
+            yield from _dtypes(inner)
