@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from headless_lab import alive, until
 
+from course_utils.check import __main__ as command
 from course_utils.check import compute, gpu, limits, machine, packages, show
 from course_utils.check.row import Row
 
@@ -482,3 +483,11 @@ def test_lesson_00_lets_rounding_pass_and_nothing_else(value, passes):
     }
     exec(source, names)
     assert [ok for name, ok in seen.items() if "A matrix of ones" in name] == [passes]
+
+
+@pytest.mark.parametrize("port", ["x", "0", "70000"])
+def test_a_port_that_is_none_is_refused_by_name(port, monkeypatch, capsys):
+    monkeypatch.setenv("PORT", port)
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["--quick"])
+    assert f"PORT is '{port}'; it takes a whole number" in capsys.readouterr().err

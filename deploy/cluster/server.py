@@ -51,9 +51,16 @@ def deploy() -> None:
         say(f"Its address: kubectl -n {NAMESPACE} get service jax-jupyter-svc")
 
 
+def _port() -> int:
+    text = setting("PORT", "8884")
+    if not (text.isdecimal() and 0 < int(text) < 65536):
+        raise Stop(f"PORT is {text!r}", "it takes a whole number from 1 to 65535, such as 8884")
+    return int(text)
+
+
 def open_server() -> None:
     """Make a tunnel to the server, again and again, and say where it is."""
-    port = int(setting("PORT", "8884"))
+    port = _port()
     settings = cluster()
     if not replicas(settings):
         idle.refuse_past_stop(settings)

@@ -335,6 +335,13 @@ def test_open_names_another_port_where_one_is_taken(cloud):
     assert f"make open PORT={port + 1}" in done.stderr
 
 
+def test_open_refuses_a_port_that_is_none(cloud):
+    done = cloud.do("open", PORT="http")
+    assert done.returncode == 1
+    assert "PORT is 'http'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_without_a_secret_the_token_is_read_from_the_pod(cloud):
     answers = {
         **ENDS_OPEN,
