@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lesson_files import LESSONS, NOTEBOOKS, ROOT, code_cells
+from lesson_files import LESSONS, NOTEBOOKS, ROOT, code_cells, in_test_profile
 from nbclient import NotebookClient
 
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
@@ -37,15 +37,6 @@ def execute(notebook: nbformat.NotebookNode, cwd: Path) -> nbformat.NotebookNode
     """Execute a notebook in a kernel whose working directory is `cwd`."""
     client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(cwd)}})
     return client.execute()
-
-
-def in_test_profile(lesson: Path) -> nbformat.NotebookNode:
-    """The lesson with PROFILE = "test" in its parameters cell."""
-    notebook = nbformat.read(lesson, as_version=4)
-    (cell,) = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
-    cell.source = cell.source.replace('PROFILE = "auto"', 'PROFILE = "test"')
-    assert 'PROFILE = "test"' in cell.source
-    return notebook
 
 
 def test_there_are_lessons():

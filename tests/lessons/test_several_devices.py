@@ -9,9 +9,9 @@ import optax
 import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from lesson_files import NOTEBOOKS, code_cells
+from lesson_files import NOTEBOOKS, code_cells, in_test_profile
 from nbclient.exceptions import CellExecutionError
-from test_lessons import execute, in_test_profile, run_headless
+from test_lessons import execute, run_headless
 
 from course_utils.equivalence import assert_equal_to_one_device
 from course_utils.hlo import collectives
