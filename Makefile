@@ -8,6 +8,7 @@ DEVICES ?=
 PARAMS  ?=
 RESUME  ?=
 REPEAT  ?=
+SOLVED  ?=
 A       ?=
 B       ?=
 THRESHOLD ?=
@@ -16,7 +17,7 @@ JSON    ?=
 PORT    ?=
 TESTS   ?=
 LAB_OPTIONS ?=
-export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT A B THRESHOLD JSON PORT
+export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT SOLVED A B THRESHOLD JSON PORT
 
 SHELL   := /bin/sh
 VENV    := .venv$(patsubst python%,-%,$(filter-out python3 python,$(notdir $(PYTHON))))
@@ -38,7 +39,7 @@ setup: $(STAMP) ## create the virtual environment and install the locked package
 check: $(STAMP) ## say whether this machine is ready, and what to do if not: JSON=1 for machines
 	@$(BIN)/python -m course_utils.check
 
-run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value" REPEAT=3 RESUME=1
+run: $(STAMP) ## run lessons headlessly: LESSONS="01 03" PROFILE=cpu DEVICES=4 PARAMS="NAME=value" REPEAT=3 RESUME=1 SOLVED=1
 	@$(BIN)/python -m course_utils.headless
 
 compare: $(STAMP) ## say what changed between two runs: A=runs/x B=runs/y THRESHOLD=10%; fails on a regression
@@ -54,7 +55,7 @@ lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a tok
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.port=$(or $(PORT),8884) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(LAB_OPTIONS)
 
 test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
+	@JAX_COURSE_PROGRESS=off $(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from headless_lab import Lab, alive, pids, until
 
-from course_utils.headless.folder import Folder, write_atomically
+from course_utils.atomic import write_atomically
+from course_utils.headless.folder import Folder
 
 # Leaves the numbers of its kernel and of a child, then heeds no interrupt.
 ENDLESS = """

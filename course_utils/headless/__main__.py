@@ -24,6 +24,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--param", action="append", default=[], metavar="NAME=value", help="one of them; repeat")
     add("--repeat", type=_count, default=_variable("REPEAT") or 1, metavar="N", help="run each N x")
     add("--resume", default=_variable("RESUME"), metavar="RUN", help="go on with: 1 (latest), DIR")
+    add("--solved", action="store_true", default=_yes("SOLVED"), help="with all solutions put in")
     add("--cell-timeout", type=_seconds, default=300.0, metavar="S", help="limit of one cell")
     add("--lesson-timeout", type=_seconds, default=900.0, metavar="S", help="limit of a lesson")
     add("--output", type=Path, metavar="DIR", help="keep runs here (default: runs/)")
@@ -35,6 +36,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
+
+
+def _yes(name: str) -> bool:
+    return (_variable(name) or "").lower() not in resume.NO
 
 
 def _count(text: str) -> int:
@@ -84,6 +89,7 @@ def _earlier(options: argparse.Namespace) -> resume.Earlier | None:
     if (options.resume or "").lower() in resume.NO:
         return None
     asked = [*options.lessons, *_assignments(options)] + ["REPEAT"] * (options.repeat > 1)
+    asked += ["SOLVED"] * options.solved
     if asked:
         raise UsageError(
             "RESUME goes on with the lessons and parameters that the run began with: "
@@ -107,7 +113,8 @@ def _run(
 
     folder = Folder(options.runs, earlier.folder if earlier else None)
     limits = Limits(options.cell_timeout, options.lesson_timeout)
-    course = Course(folder, limits, stop, for_this_terminal())
+    solved = earlier.solved if earlier else options.solved
+    course = Course(folder, limits, stop, for_this_terminal(), solved)
     if earlier:
         course.progress.say(earlier.summary)
         repeat, results = earlier.repeat, earlier.results

@@ -5,9 +5,9 @@ import os
 import sys
 from pathlib import Path
 
+from course_utils.atomic import write_atomically
 from course_utils.headless import lessons
 from course_utils.headless.errors import UsageError
-from course_utils.headless.folder import write_atomically
 from course_utils.headless.form import canonical, problems
 from course_utils.headless.navigation import complete, titles
 from course_utils.headless.stop import Stop

@@ -10,11 +10,13 @@ MIME = "application/vnd.jax-course.{}+json"
 
 @dataclass
 class Reported:
-    """Checkpoints in order, records by name, and facts about the environment."""
+    """Checkpoints in order, records and exercises by name, and facts about the environment."""
 
     checkpoints: list[dict[str, Any]] = field(default_factory=list)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
+    exercises: dict[str, str] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)  # of each exercise, to the learner
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -23,7 +25,7 @@ class Reported:
 
 
 def collect(cells: list[Any]) -> Reported:
-    """Gather the reports in the outputs of `cells`; of a name recorded twice, the last."""
+    """Gather the reports in the outputs of `cells`; of a name given twice, the last."""
     found = Reported()
     for data in _payloads(cells, "checkpoint"):
         found.checkpoints.append(
@@ -38,6 +40,10 @@ def collect(cells: list[Any]) -> Reported:
         found.results[str(data.get("name", ""))] = entry
     for data in _payloads(cells, "environment"):
         found.environment.update(data)
+    for data in _payloads(cells, "exercise"):
+        id = str(data.get("id", ""))
+        found.exercises[id] = str(data.get("status", ""))
+        found.said[id] = str(data.get("message") or "")
     return found
 
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from course_utils.atomic import write_atomically
 from course_utils.display import format_value, one_line
 from course_utils.headless import differences, lessons, resume
 from course_utils.headless.errors import UsageError
-from course_utils.headless.folder import write_atomically
 from course_utils.headless.report import page
 from course_utils.headless.summary import aligned
 from course_utils.headless.words import headline, when

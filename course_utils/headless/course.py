@@ -18,6 +18,7 @@ from course_utils.headless.outcome import judge, tail, unreadable
 from course_utils.headless.page import to_html
 from course_utils.headless.progress import Progress
 from course_utils.headless.report import render
+from course_utils.headless.solved import put_solutions_in
 from course_utils.headless.stop import Stop
 from course_utils.headless.watch import Limits, Watch
 
@@ -27,8 +28,12 @@ ENGINE = "jax-course-lesson"
 class Course:
     """Runs lessons and keeps results.json and index.html true at every moment."""
 
-    def __init__(self, folder: Folder, limits: Limits, stop: Stop, progress: Progress) -> None:
+    def __init__(
+        self, folder: Folder, limits: Limits, stop: Stop, progress: Progress, solved: bool = False
+    ) -> None:
+        """`solved`: whether the lessons run with the solutions of all exercises put in."""
         self.folder, self.limits, self.stop, self.progress = folder, limits, stop, progress
+        self.solved = solved
         self.results: dict[str, Any] = {}
 
     def run(
@@ -47,6 +52,7 @@ class Course:
             results: of a run to go on with; lessons that are done are not run again.
         """
         self.results = results or _beginning(lessons, parameters, repeat)
+        self.results["environment"].update({"solved": True} if self.solved else {})
         entries = self.results["notebooks"]
         self.folder.reserve()
         self._keep()
@@ -102,7 +108,7 @@ class Course:
                 report=self.progress.cell,
             )
             try:
-                execute(lesson, parameters, execution)
+                execute(lesson, parameters, execution, self.solved)
             except Exception as error:  # whatever it is, the other lessons still run
                 raised = error
         outcome = {**repeats.not_run(lesson.name), **judge(execution, raised)}
@@ -138,12 +144,20 @@ def _beginning(lessons: list[Lesson], parameters: dict, repeat: int) -> dict[str
     return {"parameters": given, "environment": environment, "notebooks": entries}
 
 
-def execute(lesson: Lesson, parameters: dict[str, Any], execution: Execution) -> None:
-    """Execute a lesson through papermill; raises what papermill raises."""
+def execute(
+    lesson: Lesson, parameters: dict[str, Any], execution: Execution, solved: bool = False
+) -> None:
+    """Execute a lesson through papermill, with its exercises solved or as they stand.
+
+    Raises:
+        Exception: what papermill raises, or UsageError for exercises without a solution.
+    """
     papermill_engines.register(ENGINE, LessonEngine)
     # papermill and nbclient log what is in results.json.
     logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
     notebook = nbformat.read(lesson.path, as_version=4)
+    if solved:
+        execution.solved = put_solutions_in(notebook.cells, lesson.name)
     papermill.execute_notebook(
         notebook,  # not its path: papermill takes braces in a path for fields to fill in
         None,

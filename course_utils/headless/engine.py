@@ -14,6 +14,8 @@ from nbformat.v4 import new_output
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager
 
+from course_utils.exercises.progress import OFF
+from course_utils.exercises.progress import VARIABLE as PROGRESS
 from course_utils.headless.flood import Meter
 from course_utils.headless.kernel import manager_in
 from course_utils.headless.watch import Watch
@@ -38,6 +40,7 @@ class Execution:
         cells: how many code cells there are to execute.
         current: label of the cell that runs or failed, "In [3]: first line".
         meter: counts what the cells put out, and cuts what is too much.
+        solved: ids of the exercises whose solutions are in the notebook.
     """
 
     watch: Watch
@@ -51,6 +54,7 @@ class Execution:
     cells: int = 0
     current: str | None = None
     meter: Meter = field(default_factory=Meter)
+    solved: list[str] = field(default_factory=list)
 
 
 def runs(cell: Any) -> bool:
@@ -106,7 +110,8 @@ class LessonClient(PapermillNotebookClient):
             execution.log.open("wb") as log,
         ):
             self.km = manager_in(place)
-            environment = {**execution.environment, "IPYTHONDIR": place}
+            # What is solved here, no participant has solved.
+            environment = {**execution.environment, "IPYTHONDIR": place, PROGRESS: OFF}
             with self.setup_kernel(
                 env=execution.watch.family.environment(environment),
                 cwd=str(execution.cwd),

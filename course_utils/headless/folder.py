@@ -8,24 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from course_utils.atomic import write_atomically
 from course_utils.headless.errors import UsageError
 
 # Room that a run holds back, so that its last words still fit on a disk that a lesson filled.
 RESERVES = (4_000_000, 1_000_000, 250_000)
 LAST_WORDS = ("results.json", "index.html")
 FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text` in one step: a reader sees the old file or the new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise
 
 
 class Folder:

@@ -41,6 +41,7 @@ def judge(execution: Execution, raised: Exception | None) -> dict[str, Any]:
             "hint": why.hint,
         },
         "checkpoints": reported.checkpoints,
+        "exercises": reported.exercises,
         "results": reported.results,
     }
 
@@ -75,6 +76,16 @@ def _failure(
         return Reason("failed", f"The lesson ended itself after {done} of {planned} code cells.")
     if not any(_teaches(cell) for cell in cells):
         return Reason("failed", "No code cell was executed: the lesson produced nothing.")
+    return _unsolved(execution.solved, reported)
+
+
+def _unsolved(solved: list[str], reported: Reported) -> Reason | None:
+    """The first exercise that its own solution, put into the lesson, does not solve."""
+    for id in solved:
+        status = reported.exercises.get(id, "not checked")
+        if status != "solved":
+            said = f"Exercise {id} is {status!r} with its own solution. {reported.said.get(id, '')}"
+            return Reason("failed", said.strip(), f"Look at solutions/lesson_{id[:2]}.py.")
     return None
 
 

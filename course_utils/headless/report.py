@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from course_utils.atomic import write_atomically
 from course_utils.display import format_value
 from course_utils.headless import figures, lessons, repeats, resume
 from course_utils.headless.errors import UsageError
 from course_utils.headless.executed import look
-from course_utils.headless.folder import write_atomically
 from course_utils.headless.words import SIGNS, environment_rows, headline, seconds_text, when
 
 TEMPLATES = Path(__file__).parent / "templates"

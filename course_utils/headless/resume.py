@@ -50,6 +50,11 @@ class Earlier:
         """How often each lesson is to run."""
         return int(self.results["environment"].get("repeat", 1))
 
+    @property
+    def solved(self) -> bool:
+        """Whether its lessons run with their exercises solved."""
+        return bool(self.results["environment"].get("solved"))
+
 
 def find(which: str, runs: Path, notebooks: Path) -> Earlier:
     """The run that `which` names: "1" the newest, else a folder or its name in `runs`.

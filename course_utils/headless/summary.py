@@ -9,8 +9,18 @@ HEADERS = ("lesson", "status", "seconds", "checkpoints", "peak MB")
 
 
 def table(entries: list[dict[str, Any]]) -> list[str]:
-    """The lessons as lines of aligned plain text."""
-    return aligned([HEADERS, *map(_row, entries)], left=(0, 1))
+    """The lessons as lines of aligned plain text; exercises where one was attempted."""
+    rows = [HEADERS, *map(_row, entries)]
+    attempted = {status for entry in entries for status in entry["exercises"].values()}
+    if attempted - {"not attempted"}:
+        column = ["exercises", *map(_solved, entries)]
+        rows = [(*row[:-1], cell, row[-1]) for row, cell in zip(rows, column, strict=True)]
+    return aligned(rows, left=(0, 1))
+
+
+def _solved(entry: dict[str, Any]) -> str:
+    statuses = list(entry["exercises"].values())
+    return f"{statuses.count('solved')}/{len(statuses)}" if statuses else "-"
 
 
 def aligned(rows: list[tuple[str, ...]], left: Collection[int]) -> list[str]:

@@ -28,7 +28,16 @@ LABELS = {
     "git_commit": "Commit",
     "dataset": "Data set",
 }
-FOLDED = {"backend", "device_kind", "device_count", "simulated", "git_dirty", "resumed", "repeat"}
+FOLDED = {
+    "backend",
+    "device_kind",
+    "device_count",
+    "simulated",
+    "git_dirty",
+    "resumed",
+    "repeat",
+    "solved",
+}
 
 
 def when(text: str) -> str:
