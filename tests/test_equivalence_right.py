@@ -27,7 +27,12 @@ from equivalence_steps import (
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from course_utils.equivalence import HEADERS, assert_equal_to_one_device, sgd_step
+from course_utils.equivalence import (
+    HEADERS,
+    NotEqualToOneDevice,
+    assert_equal_to_one_device,
+    sgd_step,
+)
 
 MORE = [host_batch(seed) for seed in (1, 2)]
 
@@ -241,19 +246,27 @@ def test_pmap_steps_pass_as_stacked():
 
 
 def test_accuracy_may_flip_by_an_example_with_two_equal_logits():
-    @jax.jit
-    def reference(w, x):
-        return w - 0.1 * x.mean(), {"accuracy": (x > 0).mean()}
+    def make(least):
+        def step(w, x):
+            right = x @ w > least
+            correct = right.astype(int)
+            counts = {"accuracy": right.mean(), "correct": correct.sum()}
+            table = jnp.zeros((2, 2), int).at[(x[:, 0] > 0).astype(int), correct].add(1)
+            return w - 0.1 * x.mean(), counts | {"confusion": table}
 
-    @jax.jit
-    def step(w, x):
-        return w - 0.1 * x.mean(), {"accuracy": (x > 1e-12).mean()}
+        return jax.jit(step)
 
-    x = np.linspace(-1, 2, 64).astype(np.float32)
-    x[0] = 1e-13
-    state, batch = put(make_mesh(4), jnp.ones(()), x)
-    report = assert_equal_to_one_device(step, state, batch, reference=reference, steps=1)
-    assert "decision" in report.leaves[1].verdict
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, 2)).astype(np.float32)
+    x[0] = (0.3, -0.3)  # w @ x[0] is zero, and rounding decides
+    state, batch = put(make_mesh(4), jnp.ones(2), x)
+    report = assert_equal_to_one_device(make(1e-9), state, batch, reference=make(-1e-9), steps=1)
+    assert ["decision" in leaf.verdict for leaf in report.leaves] == [False, True, True, True]
+
+    nearest = float(min(value for value in x.sum(axis=1) if value > 1e-6))
+    step, reference = make(1.01 * nearest), make(0.99 * nearest)
+    with pytest.raises(NotEqualToOneDevice):  # an example less, but none is on this edge
+        assert_equal_to_one_device(step, state, batch, reference=reference, steps=1)
 
 
 def test_rows_suit_a_table_and_the_text_a_terminal():

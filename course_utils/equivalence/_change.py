@@ -40,6 +40,11 @@ class Change:
         return _minus(self.ref_new, self.ref_old)
 
     @cached_property
+    def scale(self) -> float:
+        """What an error is a fraction of: the way that the leaf has walked; a metric's value."""
+        return norm(self.ref_new.value) if self.metric else self.walked
+
+    @cached_property
     def error(self) -> float:
         """Norm of what the two sides differ by after the step."""
         return norm(_minus(self.new, self.ref_new))

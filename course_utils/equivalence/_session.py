@@ -14,6 +14,7 @@ from course_utils.equivalence._evidence import Evidence
 from course_utils.equivalence._factors import name_factor
 from course_utils.equivalence._history import History, Values, read_all
 from course_utils.equivalence._judging import Judging
+from course_utils.equivalence._noise import Noise
 from course_utils.equivalence._options import Options
 from course_utils.equivalence._report import Leaf, NotEqualToOneDevice, NothingProved, Report
 from course_utils.equivalence._run import Step
@@ -44,7 +45,6 @@ class Session:
         device = device or min(self.devices or jax.devices()[:1], key=lambda d: d.id)
         step = reference or self.parallel.step
         self.reference = Reference(step, self.options, device, is_parallel=reference is None)
-        self.judging = Judging(self.options.rtol, device, self.reference.computes_in)
         stacked = self.options.stacked
         values = read_all(state, "state", stacked)
         self._stop(_checks.replicas_before(values))
@@ -59,6 +59,8 @@ class Session:
             merged, self.ref_batches = self.ref_batches, on_one_device(reference_batches, device)
             shards = shard_count(batches[0], self.axes)
             self._stop(_checks.batches_given(merged, self.ref_batches, shards))
+        noise = Noise(self.reference, self.ref_batches)
+        self.judging = Judging(self.options.rtol, device, self.reference.computes_in, noise.at)
 
     def advance(self) -> None:
         """One step on both sides, compared."""

@@ -48,24 +48,30 @@ class Reference:
     def advance(self, batch: Any, number: int) -> tuple[Any, Any]:
         """What the step returns, finished; its state becomes this side's."""
         self.batch, self.before, self.number = batch, self.state, number
-        result = self._run(self.before, batch, self._arguments(self.key))
+        result = self.run(self.before, batch, number)
         self.state = result[0]
         return result
+
+    def run(self, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
+        """What the step returns in its place `number`; nothing is kept of it."""
+        return self._run(state, batch, self._arguments(self.key, number))
 
     def again(self, batch: Any, *, state: Any = None, key: Any = None) -> dict[str, Any]:
         """What this step would have returned for another batch, state or key: {path: leaf}."""
         before = self.before if state is None else state
-        extra = self._arguments(self.key if key is None else key)
+        extra = self._arguments(self.key if key is None else key, self.number)
         state, metrics = self._run(before, on_one_device(batch, self.device), extra)
         return flatten(state, "state") | flatten(metrics, "metrics")
 
     def computes_in(self) -> str:
         """The narrowest float that the step computes in."""
-        return compute_precision(self.step, (self.before, self.batch, *self._arguments(self.key)))
+        return compute_precision(
+            self.step, (self.before, self.batch, *self._arguments(self.key, self.number))
+        )
 
-    def _arguments(self, key: Any) -> tuple[Any, ...]:
+    def _arguments(self, key: Any, number: int) -> tuple[Any, ...]:
         with mesh_of_one(self.device):
-            return self.options.arguments(key, self.number)
+            return self.options.arguments(key, number)
 
     def _run(self, state: Any, batch: Any, extra: tuple[Any, ...]) -> tuple[Any, Any]:
         return run_reference(

@@ -37,6 +37,13 @@ def tolerance(dtype: str) -> float:
     ]
 
 
+def spacing(precision: str) -> float:
+    """The distance of 1 to the next larger number: what rounding may move a value by, relatively."""
+    if precision == "tf32":
+        return 2.0**-10
+    return float(jnp.finfo(precision).eps)
+
+
 def matmul_precision(device: jax.Device) -> str:
     """What float32 matrix products are computed in: "tf32" on GPUs, unless the precision is raised."""
     raised = jax.config.jax_default_matmul_precision not in (None, "default", "tensorfloat32")
@@ -46,7 +53,7 @@ def matmul_precision(device: jax.Device) -> str:
 def compute_precision(step: Any, arguments: tuple[Any, ...]) -> str:
     """The narrowest float that a step computes in, as its traced program tells.
 
-    "float32" where it has none narrower, or can't be traced.
+    "float32" where it has none, or can't be traced.
     """
     with contextlib.suppress(Exception):  # a step may be anything; then its leaves' dtypes decide
         leaves, tree = jax.tree.flatten(arguments)
@@ -58,8 +65,7 @@ def compute_precision(step: Any, arguments: tuple[Any, ...]) -> str:
 
         program = jax.make_jaxpr(called)(arrays)
         found = {dtype for dtype in _dtypes(program.jaxpr) if jnp.issubdtype(dtype, jnp.floating)}
-        narrow = [str(dtype) for dtype in found if jnp.finfo(dtype).bits < 32]
-        return max(narrow, key=tolerance, default="float32")
+        return max(map(str, found), key=tolerance, default="float32")
     return "float32"
 
 

@@ -13,10 +13,9 @@ from course_utils.equivalence._report import Leaf
 Name = Callable[[float, str], str]
 
 
-def judge(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
+def judge(change: Change, rtol: float, name: Name) -> Leaf:
     """Say whether a leaf agrees, to `rtol` of the way the reference's leaf has walked.
 
-    `examples` per batch allow a metric that counts them to differ by those on a decision's edge;
     `name` turns a factor into words, "" where it has none.
     """
     structural = _structural(change)
@@ -26,8 +25,8 @@ def judge(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
         return _exact(change)
     finite = np.isfinite(change.new.value) & np.isfinite(change.ref_new.value)
     if not np.all(finite):
-        return _with_holes(change, finite, rtol, examples, name)
-    return _close(change, rtol, examples, name)
+        return _with_holes(change, finite, rtol, name)
+    return _close(change, rtol, name)
 
 
 def _structural(change: Change) -> Leaf | None:
@@ -57,7 +56,7 @@ def _exact(change: Change) -> Leaf:
     return Leaf(change.path, None, None, said, kind="exact")
 
 
-def _with_holes(change: Change, finite: np.ndarray, rtol: float, examples: int, name: Name) -> Leaf:
+def _with_holes(change: Change, finite: np.ndarray, rtol: float, name: Name) -> Leaf:
     """NaN and infinities: the same ones in the same places agree, others are named."""
     new, reference = change.new.value, change.ref_new.value
     same = (new == reference) | (np.isnan(new) & np.isnan(reference))
@@ -76,14 +75,14 @@ def _with_holes(change: Change, finite: np.ndarray, rtol: float, examples: int, 
         parts = {side: _only(part, alive) for side, part in parts.items()}
         finite_old = {s: _only(getattr(change, s), finite) for s in ("old", "ref_old")}
         parts |= {side: _only(part, alive) for side, part in finite_old.items()}
-    leaf = _close(replace(change, **parts), rtol, examples, name)
+    leaf = _close(replace(change, **parts), rtol, name)
     said = f"{leaf.verdict}; {what} on both sides in {np.count_nonzero(~finite)} entries {since}"
     return replace(leaf, verdict=said)
 
 
-def _close(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
+def _close(change: Change, rtol: float, name: Name) -> Leaf:
     leaf = Leaf(change.path, _relative(change), _factor(change), "equal", "equal")
-    scale = norm(change.ref_new.value) if change.metric else change.walked
+    scale = change.scale
     if change.error <= rtol * scale:
         return leaf if scale or change.metric else replace(leaf, **_UNMOVED)
     if change.error <= rtol * scale + change.rounding:
@@ -93,8 +92,6 @@ def _close(change: Change, rtol: float, examples: int, name: Name) -> Leaf:
             return replace(leaf, **_UNMOVED)
         said = "unproved: its change is no larger than its rounding"
         return replace(leaf, verdict=said, status="unproved")
-    if change.metric and _counts_examples(change, examples, rtol):
-        return replace(leaf, verdict="equal but for examples on a decision's edge")
     return replace(leaf, verdict=_by_factor(change, rtol, name), status="differs", kind="error")
 
 
@@ -115,19 +112,10 @@ def _by_factor(change: Change, rtol: float, name: Name) -> str:
     return times + decay + (f": {meaning}" if meaning else "")
 
 
-def _counts_examples(change: Change, examples: int, rtol: float) -> bool:
-    """A metric such as accuracy, where an example with two equal logits may fall either way."""
-    if change.new.value.size != 1 or not examples or np.iscomplexobj(change.new.value):
-        return False
-    counts = [float(side.value.item(0)) * examples for side in (change.new, change.ref_new)]
-    whole = all(abs(count - round(count)) < 1e-3 and count <= examples for count in counts)
-    return whole and abs(counts[0] - counts[1]) <= max(1, rtol * examples) + 0.01 < examples / 4
-
-
 def _relative(change: Change) -> float | None:
     if not (change.new.inexact and change.ref_new.inexact):
         return None
-    scale = norm(change.ref_new.value) if change.metric else change.walked
+    scale = change.scale
     return change.error / scale if scale else (math.inf if change.error else 0.0)
 
 
