@@ -7,7 +7,7 @@ from typing import Any
 
 from course_utils.exercises.forms import Form
 
-KINDS = ("predict", "fill the gap", "find the fault", "explain")
+KINDS = ("predict", "fill the gap", "find the fault", "explain the figure")
 Check = Callable[..., Iterator[tuple[Any, str]]]
 
 

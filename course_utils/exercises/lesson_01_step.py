@@ -39,8 +39,8 @@ def pure_step(
     result = step(counted, handed_in, batch, rate)
     yield result is None, "Your function returns nothing: return the new parameters and the loss."
     yield (
-        not isinstance(result, tuple | list) or len(result) != 2,
-        "Return two things, in this order: the new parameters and the loss.",
+        not isinstance(result, tuple) or len(result) != 2,
+        "Return two things, as `return a, b` does: the new parameters, then the loss.",
     )
     new, loss = result
     yield (

@@ -88,7 +88,7 @@ def _compiles(optimizer: Any, params: Any, opt_state: Any, batch: Any) -> list[i
 @defined(
     "01.3",
     "Read the curve",
-    kind="explain",
+    kind="explain the figure",
     trains=("train with an Optax optimizer and read the curve",),
     form=named({"step": or_none(whole_number()), "updates": or_none(whole_number())}),
     hints=(

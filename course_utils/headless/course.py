@@ -157,7 +157,8 @@ def execute(
     logging.getLogger("papermill").setLevel(logging.CRITICAL + 1)
     notebook = nbformat.read(lesson.path, as_version=4)
     if solved:
-        execution.solved = put_solutions_in(notebook.cells, lesson.name)
+        beside = lesson.path.parent.with_name("solutions")
+        execution.solved = put_solutions_in(notebook.cells, lesson.name, beside)
     papermill.execute_notebook(
         notebook,  # not its path: papermill takes braces in a path for fields to fill in
         None,

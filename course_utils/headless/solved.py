@@ -24,7 +24,7 @@ def exercises_of(cells: list[Any]) -> dict[str, Any]:
     }
 
 
-def put_solutions_in(cells: list[Any], lesson: str, folder: Path = solutions.FOLDER) -> list[str]:
+def put_solutions_in(cells: list[Any], lesson: str, folder: Path) -> list[str]:
     """Replace the source of each exercise's cell by its solution; returns the ids.
 
     Args:
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         found = lessons.find(lessons.REPOSITORY / "notebooks")
         for lesson in lessons.choose(found, options.lessons):
             notebook = nbformat.read(lesson.path, as_version=4)
-            put_solutions_in(notebook.cells, lesson.name)
+            put_solutions_in(notebook.cells, lesson.name, solutions.FOLDER)
             options.output.mkdir(parents=True, exist_ok=True)
             path = options.output / lesson.path.name
             write_atomically(path, canonical(nbformat.writes(notebook)))
