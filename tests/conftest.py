@@ -6,6 +6,8 @@ import pkgutil
 import shutil
 import tempfile
 
+import pytest
+
 import course_utils
 
 # Before any test imports JAX: unit tests run on simulated devices, wherever they run.
@@ -30,3 +32,16 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    """A real IPython shell in this process, which leaves nothing in the home directory."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config({"HistoryManager": {"enabled": False}})
+    yield InteractiveShell.instance(
+        config=config, ipython_dir=str(tmp_path_factory.mktemp("ipython"))
+    )
+    InteractiveShell.clear_instance()

@@ -3,9 +3,8 @@ import json
 import html5lib
 import numpy as np
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
+from display_capture import shown
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 from course_utils.checkpoints import (
     CHECKPOINT,
@@ -17,29 +16,23 @@ from course_utils.checkpoints import (
     record_environment,
 )
 
+pytestmark = pytest.mark.usefixtures("shell")
+
 HOSTILE = '</div><script>alert("1")</script>\n&amp;\x1b[31m\x00'
 
 
-@pytest.fixture(autouse=True, scope="module")
-def shell(tmp_path_factory):
-    """A real IPython shell in this process, which leaves nothing in the home directory."""
-    config = Config({"HistoryManager": {"enabled": False}})
-    yield InteractiveShell.instance(
-        config=config, ipython_dir=str(tmp_path_factory.mktemp("ipython"))
-    )
-    InteractiveShell.clear_instance()
+def published(function, *args, **kwargs):
+    """The data of the one bundle that a call publishes, and the failure that it raises."""
+    raised = []
 
-
-def shown(function, *args, **kwargs):
-    """Return the one bundle that a call publishes, and what it raises."""
-    error = None
-    with capture_output() as captured:
+    def call():
         try:
             function(*args, **kwargs)
-        except CheckpointFailed as raised:
-            error = raised
-    [output] = captured.outputs
-    return output.data, error
+        except CheckpointFailed as error:
+            raised.append(error)
+
+    data, _ = shown(call)
+    return data, raised[0] if raised else None
 
 
 def words(data):
@@ -62,14 +55,14 @@ def test_the_data_types_are_the_ones_that_readers_know():
 
 
 def test_a_passed_checkpoint_is_one_line_and_hides_its_hint():
-    data, error = shown(checkpoint, "the loss falls", True, hint="never seen")
+    data, error = published(checkpoint, "the loss falls", True, hint="never seen")
     assert error is None
     assert data["text/plain"] == words(data) == "✓ passed: the loss falls"
     assert data[CHECKPOINT] == {"name": "the loss falls", "passed": True, "detail": ""}
 
 
 def test_a_failed_checkpoint_publishes_and_then_raises_name_and_hint():
-    data, error = shown(checkpoint, "the loss falls", False, hint="Is the rate 3e-3?")
+    data, error = published(checkpoint, "the loss falls", False, hint="Is the rate 3e-3?")
     assert data["text/plain"] == "✗ FAILED: the loss falls\n  Is the rate 3e-3?"
     assert words(data) == "✗ FAILED: the loss fallsIs the rate 3e-3?"
     assert data[CHECKPOINT] == {
@@ -82,7 +75,7 @@ def test_a_failed_checkpoint_publishes_and_then_raises_name_and_hint():
 
 
 def test_a_checkpoint_may_fail_without_a_hint():
-    data, error = shown(checkpoint, "the loss falls", False)
+    data, error = published(checkpoint, "the loss falls", False)
     assert data["text/plain"] == "✗ FAILED: the loss falls"
     assert str(error) == "the loss falls"
 
@@ -100,7 +93,7 @@ def test_a_learner_sees_the_message_and_none_of_our_frames(shell, capsys):
 def test_one_boolean_of_any_library_decides(passed):
     jnp = pytest.importorskip("jax.numpy")
     for condition in (passed, np.bool_(passed), np.array(passed), jnp.array(passed)):
-        data, error = shown(checkpoint, "it holds", condition)
+        data, error = published(checkpoint, "it holds", condition)
         assert data[CHECKPOINT]["passed"] is passed
         assert (error is None) is passed
 
@@ -135,12 +128,12 @@ def test_every_display_needs_a_name(function):
 
 
 def test_no_user_text_becomes_markup():
-    data, _ = shown(checkpoint, HOSTILE, False, hint=HOSTILE)
+    data, _ = published(checkpoint, HOSTILE, False, hint=HOSTILE)
     assert words(data).count('<script>alert("1")</script>') == 2
-    data, _ = shown(record, HOSTILE, HOSTILE, unit=HOSTILE)
+    data, _ = published(record, HOSTILE, HOSTILE, unit=HOSTILE)
     assert words(data).count('<script>alert("1")</script>') == 3
     assert "\n" not in data["text/plain"]
-    data, _ = shown(record_environment, HOSTILE, fact=HOSTILE)
+    data, _ = published(record_environment, HOSTILE, fact=HOSTILE)
     assert words(data).count('<script>alert("1")</script>') == 1
 
 
@@ -156,8 +149,8 @@ def test_no_user_text_becomes_markup():
         (np.bool_(False), False, "speed: no examples/s"),
     ],
 )
-def test_the_report_keeps_the_value_that_is_shown(value, kept, line):
-    data, _ = shown(record, "speed", value, unit="examples/s")
+def test_the_report_keeps_the_value_that_is_published(value, kept, line):
+    data, _ = published(record, "speed", value, unit="examples/s")
     assert data[RECORD] == {"name": "speed", "value": kept, "unit": "examples/s"}
     assert type(data[RECORD]["value"]) is type(kept)
     assert data["text/plain"] == words(data) == line
@@ -165,7 +158,7 @@ def test_the_report_keeps_the_value_that_is_shown(value, kept, line):
 
 def test_jax_scalars_are_kept_as_python_numbers():
     jnp = pytest.importorskip("jax.numpy")
-    data, _ = shown(record, "loss", jnp.float32(0.25))
+    data, _ = published(record, "loss", jnp.float32(0.25))
     assert data[RECORD] == {"name": "loss", "value": 0.25, "unit": ""}
     assert data["text/plain"] == "loss: 0.25"
 
@@ -183,7 +176,7 @@ def test_a_figure_is_one_value(value):
 
 
 def test_facts_about_the_environment_are_json_beside_one_plain_line():
-    data, _ = shown(
+    data, _ = published(
         record_environment, "2 devices", devices=np.int64(2), kinds=("cpu", None), name="x"
     )
     assert data[ENVIRONMENT] == {"devices": 2, "kinds": ["cpu", None], "name": "x"}
@@ -199,7 +192,7 @@ def test_a_fact_that_json_cannot_hold_is_refused_by_name():
 
 
 def test_a_fact_may_be_called_summary():
-    data, _ = shown(record_environment, "x", summary="y")
+    data, _ = published(record_environment, "x", summary="y")
     assert data[ENVIRONMENT] == {"summary": "y"}
 
 

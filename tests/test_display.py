@@ -9,13 +9,13 @@ import html5lib
 import numpy as np
 import pytest
 import tinycss2
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
-from traitlets.config import Config
+from display_capture import shown
 
 from course_utils import display
 from course_utils.display import _publish
 from course_utils.display._table import TABLE
+
+pytestmark = pytest.mark.usefixtures("shell")
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -30,25 +30,6 @@ HOSTILE = [
     "日本 👩‍🚀 e\u0301",
     "x" * 500,
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def shell(tmp_path_factory):
-    """A real IPython shell in this process, which leaves nothing in the home directory."""
-    config = Config({"HistoryManager": {"enabled": False}})
-    yield InteractiveShell.instance(
-        config=config, ipython_dir=str(tmp_path_factory.mktemp("ipython"))
-    )
-    InteractiveShell.clear_instance()
-
-
-def shown(function, *args, **kwargs):
-    """Return the one display bundle that a call publishes, as (data, metadata)."""
-    with capture_output() as captured:
-        function(*args, **kwargs)
-    assert captured.stdout == ""
-    [output] = captured.outputs
-    return output.data, output.metadata
 
 
 def parsed(data):
