@@ -8,7 +8,7 @@ import html5lib
 import pytest
 from headless_lab import REPORTS, Lab
 
-from course_utils.headless import compare, differences
+from course_utils.headless import compare, comparison, differences
 from course_utils.headless.direction import better
 from course_utils.headless.repeats import merged, not_run
 
@@ -113,6 +113,51 @@ def test_what_gets_better_or_appears_is_no_regression(compared):
     assert "No regression beyond 10%" in said
     assert "marked below. Not compared, since B lacks 02_old." in said
     assert "Not compared, since B lacks 02_old." in page
+
+
+def test_times_of_different_profiles_are_not_compared_and_that_is_said_once(compared):
+    figures = {"speed": [(100.0, "x/s"), (1.0, "x/s")], "step": [(1.0, "ms"), (90.0, "ms")]}
+    a, b = (
+        run(
+            lesson(seconds=(5.0, 80.0)[i], loss=0.5, **{name: f[i] for name, f in figures.items()}),
+            parameters={"PROFILE": ("test", "cpu")[i]},
+        )
+        for i in (0, 1)
+    )
+    status, said, page = compared(a, b)
+    assert status == 0
+    reason = "A ran in the profile test, B in cpu: their times, rates and memory are not compared."
+    assert said.count(reason) == page.count(reason) == 1
+    for name in ("lesson time", "peak memory", "speed", "step"):
+        assert re.search(rf"{name} .* not compared$", said, re.MULTILINE), name
+    assert re.search(r"loss .* equal$", said, re.MULTILINE)
+    assert "REGRESSION" not in said
+
+
+def test_other_figures_of_different_profiles_still_count(compared):
+    runs = [
+        run(lesson(accuracy=a), parameters={"PROFILE": p}) for a, p in [(0.9, "cpu"), (0.1, "test")]
+    ]
+    status, said, _ = compared(*runs)
+    assert status == 1
+    assert re.search(r"accuracy .* worse  REGRESSION", said)
+
+
+@pytest.mark.parametrize(
+    ("given", "backend", "profile"),
+    [("auto", "cpu", "cpu"), ("auto", "gpu", "gpu"), ("test", "cpu", "test"), (None, "cpu", "cpu")],
+)
+def test_the_profile_auto_is_the_one_that_the_devices_decide(given, backend, profile):
+    parameters = {"PROFILE": given} if given else {}
+    assert differences.profile(run(parameters=parameters, backend=backend)) == profile
+
+
+def test_an_explicit_profile_that_auto_would_have_taken_is_the_same(compared):
+    a = run(lesson(time=(5, "ms")), backend="cpu")
+    b = run(lesson(time=(50, "ms")), parameters={"PROFILE": "cpu"}, backend="cpu")
+    status, said, _ = compared(a, b)
+    assert status == 1
+    assert "are not compared" not in said
 
 
 def test_runs_without_a_common_lesson_are_not_called_free_of_regressions(keep, capsys):
@@ -270,12 +315,12 @@ def test_runs_of_the_same_code_are_equal_and_planted_faults_are_found(tmp_path):
         lab.run("--repeat", "3")
         folders.append(lab.latest)
     same, again, slow, broken = folders
-    found = compare.compared(same, again, 0.1)
+    found = comparison.compared(same, again, 0.1)
     assert (found["regressions"], found["beyond"], found["statuses"]) == (0, 0, [])
     assert compare.main([str(same), str(again)]) == 0
     assert compare.main([str(same), str(slow)]) == 1
     assert compare.main([str(same), str(broken)]) == 1
-    changes = {c.name: c for c in compare.compared(same, slow, 0.1)["changes"]}
+    changes = {c.name: c for c in comparison.compared(same, slow, 0.1)["changes"]}
     assert changes["step time"].regression
     assert 1.7 < changes["step time"].ratio < 2.3
     assert copy.copy(changes["step time"]).bar[1] > 40

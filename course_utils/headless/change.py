@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.headless.direction import assumed_spread, better, least_spread
+from course_utils.headless.direction import assumed_spread, better, is_cost, least_spread
 from course_utils.headless.repeats import is_number
 
 SLACK = {"s": 1.0, "MB": 20.0}  # of lessons' own seconds and memory: starting a kernel varies
@@ -22,7 +22,7 @@ class Change:
         spread: by how much the two may differ although nothing changed, as a fraction.
         assumed: whether one run has a single sample, so that the spread is a guess.
         verdict: "equal", "within spread", "better", "worse", "changed" (neither good nor
-            bad), "only in A", "only in B".
+            bad), "not compared", "only in A", "only in B".
         regression: whether it is worse by more than the threshold.
     """
 
@@ -55,15 +55,27 @@ class Change:
 
 
 def change(
-    lesson: str, name: str, old: tuple | None, new: tuple | None, threshold: float
+    lesson: str,
+    name: str,
+    old: tuple | None,
+    new: tuple | None,
+    threshold: float,
+    *,
+    costs: bool = True,
 ) -> Change:
-    """Judge a figure; `old` and `new` are (unit, samples), None where a run lacks it."""
+    """Judge a figure; `old` and `new` are (unit, samples), None where a run lacks it.
+
+    Without `costs`, what work takes (times, rates, memory) is shown and not judged: the runs did
+    different work.
+    """
     unit = (old or new)[0]
     if not old or not new:
         a, b = (_middle(old[1]) if old else None), (_middle(new[1]) if new else None)
         verdict = "only in A" if old else "only in B"
         return Change(lesson, name, unit, a, b, None, 0.0, False, verdict, False)
     a, b = _middle(old[1]), _middle(new[1])
+    if not costs and is_cost(unit):
+        return Change(lesson, name, unit, a, b, None, 0.0, False, "not compared", False)
     spread = _spread(name, unit, old[1]) + _spread(name, unit, new[1])
     spread = max(spread, least_spread(name, unit, b))
     verdict = _verdict(name, unit, a, b, spread)

@@ -23,6 +23,7 @@ from course_utils.headless.stop import Stop
 from course_utils.headless.watch import Limits, Watch
 
 ENGINE = "jax-course-lesson"
+DEVICES = ("device_count", "device_kind", "simulated")
 
 
 class Course:
@@ -114,12 +115,20 @@ class Course:
         outcome = {**repeats.not_run(lesson.name), **judge(execution, raised)}
         outcome["seconds"] = round(time.monotonic() - since, 3)
         if execution.notebook:
-            self.results["environment"].update(collect(execution.notebook.cells).environment)
+            self._note(lesson.name, collect(execution.notebook.cells).environment)
             self._save(name, execution.notebook)
             self._save_page(name, execution.notebook)
         if outcome["status"] == "passed" or not tail(log):
             log.unlink(missing_ok=True)
         return outcome
+
+    def _note(self, name: str, found: dict[str, Any]) -> None:
+        """Keep what a kernel saw; devices for each lesson, since lessons choose their own."""
+        environment = self.results["environment"]
+        environment.update(found)
+        if "device_count" in found:
+            devices = {key: found.get(key) for key in DEVICES}
+            environment.setdefault("lesson_devices", {})[name] = devices
 
     def _save(self, name: str, notebook: nbformat.NotebookNode) -> None:
         self.folder.keep(f"{name}.ipynb", nbformat.writes(notebook).rstrip("\n") + "\n")

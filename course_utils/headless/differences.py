@@ -5,7 +5,7 @@ from typing import Any
 
 from course_utils.headless.change import Change, change
 
-NEVER_THE_SAME = ("started", "finished", "resumed", "git_dirty")
+NEVER_THE_SAME = ("started", "finished", "resumed", "git_dirty", "lesson_devices")
 
 
 def environment(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -41,12 +41,22 @@ def _checkpoints(lesson: str, before: dict, after: dict) -> Iterator[tuple[str, 
 def figures(a: dict[str, Any], b: dict[str, Any], threshold: float) -> list[Change]:
     """Every recorded figure, and the seconds and peak memory, of the lessons in both runs."""
     found = []
+    costs = profile(a) == profile(b)
     for lesson, (before, after) in _pairs(a, b).items():
         if before and after:
             old, new = _samples(before), _samples(after)
             names = dict.fromkeys([*old, *new])
-            found += [change(lesson, n, old.get(n), new.get(n), threshold) for n in names]
+            found += [
+                change(lesson, n, old.get(n), new.get(n), threshold, costs=costs) for n in names
+            ]
     return found
+
+
+def profile(run: dict[str, Any]) -> str:
+    """The profile that a run's lessons took: the given one, or what "auto" found on its devices."""
+    given = str(run["parameters"].get("PROFILE", "auto"))
+    backend = run["environment"].get("backend")
+    return given if given != "auto" or backend is None else "cpu" if backend == "cpu" else "gpu"
 
 
 def _pairs(a: dict[str, Any], b: dict[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -31,6 +31,11 @@ def better(name: str, unit: str) -> str:
     return "lower" if LOWER.search(name) else ""
 
 
+def is_cost(unit: str) -> bool:
+    """Whether a figure with this unit says what work takes: a rate, a time or a size."""
+    return bool(RATE.search(unit) or TIME.match(unit) or SIZE.match(unit))
+
+
 def assumed_spread(name: str, unit: str, value: Any) -> float:
     """The spread to expect of a figure of which there is one sample."""
     if RATE.search(unit) or TIME.match(unit):

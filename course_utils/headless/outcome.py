@@ -8,6 +8,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from course_utils.headless.collect import Reported, collect
 from course_utils.headless.engine import DIED, Execution
+from course_utils.headless.failing import failing_line
 from course_utils.headless.flood import Meter
 from course_utils.headless.repeats import not_run
 from course_utils.headless.watch import Reason
@@ -36,7 +37,7 @@ def judge(execution: Execution, raised: Exception | None) -> dict[str, Any]:
         "peak_memory_mb": round(execution.watch.peak_bytes / 2**20, 1) or None,
         "error": why
         and {
-            "cell": execution.current if raised else execution.meter.where,
+            "cell": _place(execution, cells) if raised else execution.meter.where,
             "message": shorten(why.message),
             "hint": why.hint,
         },
@@ -44,6 +45,14 @@ def judge(execution: Execution, raised: Exception | None) -> dict[str, Any]:
         "exercises": reported.exercises,
         "results": reported.results,
     }
+
+
+def _place(execution: Execution, cells: list[Any]) -> str | None:
+    """The cell that failed, by its number and the statement that failed in it."""
+    lines = [line for line in map(failing_line, cells) if line]
+    if not (lines and execution.current):
+        return execution.current
+    return f"{execution.current.partition(': ')[0]}: {lines[-1]}"
 
 
 def _death(execution: Execution, raised: Exception | None) -> Reason | None:

@@ -32,6 +32,7 @@ FOLDED = {
     "backend",
     "device_kind",
     "device_count",
+    "lesson_devices",
     "simulated",
     "git_dirty",
     "resumed",
@@ -76,22 +77,46 @@ def headline(environment: dict[str, Any]) -> list[str]:
     """The few facts that tell one run from another at a glance."""
     versions = [(name, environment.get(name.lower())) for name in ("JAX", "Python")]
     facts = [f"{name} {version}" for name, version in versions if version]
-    if devices := _devices(environment):
-        facts.append(devices.partition(":")[0])
+    if devices := _devices(environment, briefly=True):
+        facts.append(devices)
     if environment.get("git_commit"):
         facts.append(f"commit {environment['git_commit'][:9]}")
     return facts
 
 
-def _devices(environment: dict[str, Any]) -> str | None:
-    count, kind = environment.get("device_count"), environment.get("device_kind")
+def _devices(environment: dict[str, Any], briefly: bool = False) -> str | None:
+    """The devices in words; of a run whose lessons had different ones, which had which."""
+    found: dict[str, list[str]] = {}
+    lessons = environment.get("lesson_devices") or {"": environment}
+    for name, facts in lessons.items():
+        if words := _device_words(facts, briefly):
+            found.setdefault(words, []).append(name)
+    if len(found) < 2:
+        return next(iter(found), None)
+    order = list(lessons)
+    return "; ".join(f"{words} ({_named(names, order)})" for words, names in found.items())
+
+
+def _device_words(facts: dict[str, Any], briefly: bool) -> str | None:
+    count, kind = facts.get("device_count"), facts.get("device_kind")
     if count is None or kind is None:
         return None
     name = "CPU" if kind == "cpu" else kind
-    simulated = (
-        ", simulated: timings say nothing about speed" if environment.get("simulated") else ""
-    )
-    return f"{count} \u00d7 {name}{simulated}"
+    why = "" if briefly else ": timings say nothing about speed"
+    return f"{count} \u00d7 {name}" + (f", simulated{why}" if facts.get("simulated") else "")
+
+
+def _named(names: list[str], order: list[str]) -> str:
+    """Lessons by their numbers: "lesson 01", "lessons 01 to 03, 05"."""
+    spans: list[list[str]] = []
+    for name in names:
+        if spans and order.index(name) == order.index(spans[-1][-1]) + 1:
+            spans[-1].append(name)
+        else:
+            spans.append([name])
+    numbers = [[name.partition("_")[0] for name in span] for span in spans]
+    texts = [f"{n[0]} to {n[-1]}" if len(n) > 2 else ", ".join(n) for n in numbers]
+    return f"lesson{'s' * (len(names) > 1)} {', '.join(texts)}"
 
 
 def _text(value: Any) -> str:
