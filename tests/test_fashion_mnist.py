@@ -147,6 +147,15 @@ def test_the_directory_is_not_touched_and_a_second_load_hashes_nothing(raw, worl
     assert raw != any(world.cache.glob("*ubyte"))  # raw files are used in place
 
 
+def test_a_tilde_in_the_directory_is_the_home_folder(world, monkeypatch):
+    own = world.folder("own")
+    monkeypatch.setenv("HOME", str(own.parent))
+    monkeypatch.setenv("FASHION_MNIST_DIR", "~/own")
+    data = load()
+    assert world.is_right(data)
+    assert data.source == "directory ~/own"
+
+
 @pytest.mark.parametrize("raw", [True, False], ids=["raw", "gz"])
 def test_a_file_of_the_directory_that_changed_since_is_noticed(raw, world, monkeypatch, capfd):
     own = world.folder("own", raw)
@@ -271,14 +280,18 @@ def test_a_damaged_file_elsewhere_is_named_and_never_touched(
         (lambda packed: packed[:-100], "is truncated: the .gz ends after"),
         (lambda packed: packed[:5000] + bytes(100) + packed[5100:], "is corrupt"),
         (lambda packed: packed[:-8] + bytes(8), "is corrupt: CRC check failed"),
-        (lambda packed: b"not gzip" + packed, "is not a .gz file"),
+        (
+            lambda packed: b"not gzip" + packed,
+            "is not a .gz file: it starts with the bytes 6e 6f 74 20 67 7a 69 70$",
+        ),
+        (lambda packed: b"", "is not a .gz file: it is empty"),
     ],
-    ids=["truncated", "corrupt inside", "wrong checksum", "foreign"],
+    ids=["truncated", "corrupt inside", "wrong checksum", "foreign", "empty"],
 )
 def test_a_damaged_gz_is_named(spoil, reason, world):
     victim = world.folder("package") / f"{TRAIN_IMAGES}.gz"
     victim.write_bytes(spoil(victim.read_bytes()))
-    with pytest.raises(DatasetUnavailable, match=f"{victim.name} {reason}"):
+    with pytest.raises(DatasetUnavailable, match=f"(?m){victim.name} {reason}"):
         load(allow_sample=False)
 
 

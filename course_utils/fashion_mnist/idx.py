@@ -106,7 +106,8 @@ def gunzip(packed: bytes, spec: FileSpec) -> bytes:
     if not packed.startswith(_GZIP_MAGIC):
         if packed[:512].lstrip().startswith(b"<"):
             raise WrongData("is an HTML page, not a .gz file (a proxy's or a log-in page?)")
-        raise WrongData(f"is not a .gz file: it starts with {packed[:8]!r}")
+        start = f"it starts with the bytes {packed[:8].hex(' ')}" if packed else "it is empty"
+        raise WrongData(f"is not a .gz file: {start}")
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as unpacked:
             return unpacked.read(spec.size + 1)
