@@ -141,7 +141,9 @@ def test_a_metric_alone_is_reported_with_its_factor():
 
     report = fault_in(local)
     assert [bad.path for bad in report.leaves if bad.status == "differs"] == ["metrics['loss']"]
-    assert "metrics['loss'] is 4 times" in report.suggestion
+    assert "exactly 4 times" in leaf(report, "metrics['loss']").verdict
+    assert "metrics['loss'] is the sum of what the shards give" in report.suggestion
+    assert "reduce it with pmean" in report.suggestion
 
 
 def test_averaging_twice_is_named():
@@ -182,7 +184,7 @@ def test_a_mean_of_means_over_ragged_shards_is_named_with_the_counts(optimizer):
 
     report = fault_in(local, 4, optimizer, one_device(optimizer, masked_loss), batch)
     assert "mean of means over ragged shards" in report.suggestion
-    assert "12, 12, 12, 5 valid examples" in report.suggestion
+    assert "12, 12, 12, 5 real examples" in report.suggestion
 
 
 def test_a_stale_replica_is_named_with_its_device():

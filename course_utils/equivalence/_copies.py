@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
 
-from course_utils.equivalence._placed import is_key, key_data, mesh_of_one
+from course_utils.equivalence._placed import is_key, key_data, mesh_of_one, name_of
 from course_utils.equivalence._shards import merged
 
 
@@ -76,11 +76,38 @@ def mesh_axes(tree: Any) -> dict[str, int]:
 
 def holds_keys(tree: Any) -> bool:
     """Whether a tree holds typed keys, or arrays that look like the older kind."""
+    return any(is_key(leaf) or _old_style(leaf) for leaf in jax.tree.leaves(tree))
 
-    def old_style(leaf: Any) -> bool:
-        return getattr(leaf, "dtype", None) == np.uint32 and np.shape(leaf)[-1:] == (2,)
 
-    return any(is_key(leaf) or old_style(leaf) for leaf in jax.tree.leaves(tree))
+def folded(tree: Any, number: int) -> Any:
+    """The tree with `number` folded into each of its random keys."""
+
+    def fold(leaf: Any) -> Any:
+        if not (is_key(leaf) or _old_style(leaf)):
+            return leaf
+        with mesh_of_one(next(iter(leaf.devices()))):
+            if is_key(leaf):
+                flat = jax.vmap(jax.random.fold_in, (0, None))(leaf.reshape(-1), number)
+                return flat.reshape(leaf.shape)
+            return jax.random.fold_in(leaf, number)
+
+    return jax.tree.map(fold, tree)
+
+
+def places_of(tree: Any) -> dict[str, dict[str, int]]:
+    """Where each device, by its name, lies along each axis of the meshes that `tree` knows of."""
+    places: dict[str, dict[str, int]] = {}
+    for leaf in _arrays(tree):
+        if isinstance(leaf.sharding, NamedSharding):
+            mesh = leaf.sharding.mesh
+            for index, device in np.ndenumerate(mesh.devices):
+                at = dict(zip(mesh.axis_names, index, strict=True))
+                places.setdefault(name_of(device), {}).update(at)
+    return places
+
+
+def _old_style(leaf: Any) -> bool:
+    return getattr(leaf, "dtype", None) == np.uint32 and np.shape(leaf) == (2,)
 
 
 def _arrays(tree: Any) -> Iterator[jax.Array]:

@@ -1,26 +1,50 @@
 """From evidence to the likely cause: what the leaves tell, then what the reference does if asked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 
-from course_utils.equivalence._copies import holds_keys, on_one_device
+from course_utils.equivalence import _replay_trials as trials
+from course_utils.equivalence import _suggest as told
+from course_utils.equivalence._copies import on_one_device
 from course_utils.equivalence._evidence import Evidence
-from course_utils.equivalence._padding import unpadded
-from course_utils.equivalence._replay import Replay, suggest_by_replay
-from course_utils.equivalence._shards import merged, shard_count, shards_of
+from course_utils.equivalence._padding import all_real, mask_of, real_count, unpadded
+from course_utils.equivalence._replay import Replay
+from course_utils.equivalence._replay_metrics import metrics
+from course_utils.equivalence._replay_shards import per_shard
+from course_utils.equivalence._shards import merged, rows_of, shards_of
 from course_utils.equivalence._sides import Parallel, Reference
-from course_utils.equivalence._suggest import suggest
+from course_utils.equivalence._suggest_factor import decay, factor
+from course_utils.equivalence._suggest_replicas import replicas
 
 
-def diagnose(evidence: Evidence, parallel: Parallel, reference: Reference) -> str:
-    """The likely cause of what differs, in words."""
-    return (
-        suggest(evidence)
-        or _narrower(parallel, reference)
-        or suggest_by_replay(_replay(evidence, parallel, reference))
-        or "no known fault fits: no factor, no replica that differs, no shard that explains it. "
+def diagnose(
+    evidence: Evidence, parallel: Parallel, reference: Reference, batches: Sequence[Any]
+) -> str:
+    """The likely cause of what differs, in words; the surest evidence is asked for first."""
+    replay = _replay(evidence, parallel, reference, batches)
+    questions: list[Callable[[], str]] = [
+        lambda: told.other_dtype(evidence),
+        lambda: told.other_shape(evidence),
+        lambda: replicas(replay),
+        lambda: told.nan(evidence),
+        lambda: told.exact(evidence),
+        lambda: told.still(evidence),
+        lambda: metrics(replay),
+        lambda: factor(evidence),
+        lambda: decay(evidence),
+        lambda: told.exchanged(evidence),
+        lambda: _narrower(parallel, reference),
+        lambda: trials.other_batch(replay),
+        lambda: trials.padding(replay),
+        lambda: trials.several_steps(replay, told.counter_times(evidence)),
+        lambda: per_shard(replay),
+        lambda: trials.moved_shards(replay),
+        lambda: trials.other_keys(replay),
+    ]
+    return next((said for ask in questions if (said := ask())), "") or (
+        "no known fault fits: no factor, no replica that differs, no shard that explains it. "
         "If the step is right and only computes less precisely, pass rtol=."
     )
 
@@ -35,20 +59,33 @@ def _narrower(parallel: Parallel, reference: Reference) -> str:
     )
 
 
-def _replay(evidence: Evidence, parallel: Parallel, reference: Reference) -> Replay:
-    changes = [change for _, change in evidence.failing("error") if not change.metric]
-    parts = list(_parts(parallel, reference, evidence.axes, evidence.devices))
-    keys = reference.key is not None or holds_keys((reference.before, reference.batch))
-    return Replay(reference.again, reference.batch, parts, changes, keys)
-
-
-def _parts(parallel: Parallel, reference: Reference, axes: Any, devices: int) -> Iterator[Any]:
-    """Each shard of the parallel batch, as the reference takes it."""
-    options = parallel.options
-    axis = 0 if options.stacked else options.leading
-    shards = devices if options.stacked else shard_count(parallel.batch, axes, axis)
+def _replay(
+    evidence: Evidence, parallel: Parallel, reference: Reference, batches: Sequence[Any]
+) -> Replay:
+    options, sizes = parallel.options, evidence.sizes
     batch = on_one_device(parallel.batch, reference.device)
-    form = jax.tree.structure(reference.batch)
-    for part in shards_of(batch, shards, axis) if shards > 1 else ():
-        part = jax.tree.map(lambda leaf: merged(leaf, options.leading), part)
-        yield part if jax.tree.structure(part) == form else unpadded(part, reference.batch)
+    whole = jax.tree.map(lambda leaf: merged(leaf, options.leading), batch)
+    mask = mask_of(whole, rows_of(whole))
+    axis = 0 if options.stacked else options.leading
+    parts = list(_cut(batch, sizes.shards, axis, options.leading))
+    micro = _cut(batch, sizes.micro_batches, int(options.stacked), options.leading)
+
+    def form(part: Any) -> Any:
+        """As the reference takes it: with the mask, or without padding."""
+        same = jax.tree.structure(part) == jax.tree.structure(reference.batch)
+        return part if same else unpadded(part, reference.batch, mask)
+
+    return Replay(
+        reference=reference,
+        evidence=evidence,
+        parts=[form(part) for part in parts],
+        counts=[real_count(part, mask, rows_of(part)) for part in parts],
+        micro=[form(part) for part in micro],
+        batches=batches,
+        padded=all_real(whole, reference.batch, mask),
+    )
+
+
+def _cut(batch: Any, count: int, axis: int, leading: int) -> Iterator[Any]:
+    for part in shards_of(batch, count, axis) if count > 1 else ():
+        yield jax.tree.map(lambda leaf: merged(leaf, leading), part)

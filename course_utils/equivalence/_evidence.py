@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from course_utils.equivalence._change import Change
 from course_utils.equivalence._factors import Named, name_factor
 from course_utils.equivalence._report import Leaf
+from course_utils.equivalence._sizes import Sizes
+
+Places = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All leaves of the first step with a difference, and what is known of the devices."""
+    """All leaves of the first step with a difference, and what is known of the devices.
+
+    `places` says where each device, by its name, lies along each axis of the mesh.
+    """
 
     leaves: Sequence[Leaf]
     changes: Sequence[Change]
-    axes: Mapping[str, int]
-    devices: int
+    sizes: Sizes
     rtol: float
+    places: Places
 
     def failing(self, *kinds: str) -> list[tuple[Leaf, Change]]:
         """The state's leaves that differ; the metrics' where the state agrees."""
@@ -25,4 +31,10 @@ class Evidence:
         return [pair for pair in differ if not pair[1].metric] or differ
 
     def named(self, factor: float, path: str) -> Named | None:
-        return name_factor(factor, path, self.axes, self.devices)
+        return name_factor(factor, path, self.sizes)
+
+    def agree(self, paths: Sequence[str]) -> bool:
+        """Whether there are such leaves, and all are equal."""
+        return bool(paths) and all(
+            leaf.status == "equal" for leaf in self.leaves if leaf.path in paths
+        )

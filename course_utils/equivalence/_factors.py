@@ -2,8 +2,10 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from course_utils.equivalence._sizes import Sizes
 
 # As optax names the state of its optimizers; "m" and "v" are what hand-written ones use.
 _SECOND_MOMENT = re.compile(r"(\.|\[')(nu|v|v_row|v_col|sum_of_squares)\b")
@@ -12,7 +14,11 @@ _FIRST_MOMENT = re.compile(r"(\.|\[')(mu|m|trace|momentum)\b")
 
 @dataclass(frozen=True)
 class Named:
-    """A factor with a meaning: its kind ("sum", "mean", "root", "sign") and its description."""
+    """A factor with a meaning: its kind and its description.
+
+    The kind is "sum" or "mean" (over devices), "micro-sum", "example-sum" or "padding" (over
+    micro-batches, over examples, over padding too), "root", "sign" or "integer".
+    """
 
     kind: str
     text: str
@@ -33,34 +39,55 @@ def is_first_moment(path: str) -> bool:
     return _FIRST_MOMENT.search(path) is not None
 
 
-def name_factor(factor: float, path: str, axes: Mapping[str, int], devices: int) -> Named | None:
+def name_factor(factor: float, path: str, sizes: Sizes) -> Named | None:
     """Find what a factor is made of: the mesh axes' sizes, the devices', their square, root, ...
 
     Args:
         factor: of a leaf's update, parallel over reference.
         path: the leaf's; a second moment is quadratic in the gradient, so squares come first.
-        axes: sizes by name, the likeliest first.
-        devices: how many the parallel step used.
+        sizes: what it may be made of.
     """
-    sizes = _sizes(axes, devices)
-    plain = [(n, "sum", f"{n} = {said}") for n, said in sizes.items()]
-    plain += [(1 / n, "mean", f"1/{n}, with {n} = {said}") for n, said in sizes.items()]
-    squares = [(n * n, "sum", f"{n} squared, with {n} = {said}") for n, said in sizes.items()]
-    squares += [(n**-2, "mean", f"1/{n} squared, with {n} = {said}") for n, said in sizes.items()]
-    roots = [(math.sqrt(n), "root", f"the root of {n} = {said}") for n, said in sizes.items()]
+    devices = list(_of_devices(sizes))
+    squares = [(v * v, k, f"{n} squared, with {n} = {said}") for v, k, n, said in devices]
+    plain = [
+        (v, k, f"{n} = {said}" if v > 1 else f"1/{n}, with {n} = {said}")
+        for v, k, n, said in devices
+    ]
+    roots = [
+        (math.sqrt(v), "root", f"the root of {n} = {said}") for v, _, n, said in devices if v > 1
+    ]
     first = [*squares, *plain] if is_second_moment(path) else [*plain, *squares]
-    for value, kind, text in [*first, *roots, (-1.0, "sign", "the opposite sign")]:
+    signs = [(-1.0, "sign", "the opposite sign")]
+    others = list(_of_examples(sizes))
+    squared = [(v * v, k, f"{said}, squared") for v, k, said in others]
+    last = [*squared, *others] if is_second_moment(path) else [*others, *squared]
+    for value, kind, text in [*first, *roots, *signs, *last]:
         if abs(factor - value) <= 0.01 * abs(value):
             return Named(kind, text)
+    return _integer(factor)
+
+
+def _of_devices(sizes: Sizes) -> Iterator[tuple[float, str, int, str]]:
+    for n, said in sizes.of_devices().items():
+        yield n, "sum", n, said
+    for n, said in sizes.of_devices().items():
+        yield 1 / n, "mean", n, said
+
+
+def _of_examples(sizes: Sizes) -> Iterator[tuple[float, str, str]]:
+    micro, rows, real = sizes.micro_batches, sizes.rows, sizes.real
+    if micro > 1:
+        yield micro, "micro-sum", f"{micro} = the number of micro-batches"
+        yield 1 / micro, "micro-mean", f"1/{micro}, with {micro} = the number of micro-batches"
+    if 0 < real < rows:
+        yield real / rows, "padding", f"{real}/{rows}, the share of real examples in the batch"
+    own = rows // sizes.shards
+    for count, where in ((real, "in the batch"), (own, "on each device")):
+        if count > 1:
+            yield count, "example-sum", f"{count} = the number of examples {where}"
+
+
+def _integer(factor: float) -> Named | None:
+    if factor > 1.5 and abs(factor - round(factor)) < 1e-3 * factor and factor < 1000:
+        return Named("integer", f"{round(factor)}, which is no number of devices")
     return None
-
-
-def _sizes(axes: Mapping[str, int], devices: int) -> dict[int, str]:
-    sizes: dict[int, str] = {}
-    for axis, size in axes.items():
-        if size > 1:
-            said = sizes.get(size)
-            sizes[size] = f"{said} or {axis!r}" if said else f"the size of mesh axis {axis!r}"
-    if devices > 1 and devices not in sizes:
-        sizes[devices] = "the number of devices"
-    return sizes

@@ -1,7 +1,6 @@
 """Masks that say which examples of a batch are real, and batches without their padding."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,43 +11,55 @@ from course_utils.equivalence._placed import is_key
 _MASK = re.compile(r"mask|valid|weight", re.IGNORECASE)
 
 
-def masks_of(batch: Any, rows: int) -> Iterator[int]:
-    """Positions of the leaves that could be a mask over `rows` examples, the likeliest first."""
-    found = []
+def mask_of(batch: Any, rows: int) -> int | None:
+    """Position of the leaf that is a mask over `rows` examples: ones and zeros, called so.
+
+    A leaf without such a name counts if it ends in all its zeros, as labels of two classes don't.
+    """
+    unnamed = None
     for i, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(batch)):
         if is_key(leaf) or np.shape(leaf) != (rows,):
             continue
         values = np.asarray(leaf)
-        named = _MASK.search(jax.tree_util.keystr(path)) is not None
-        binary = values.dtype == bool or np.isin(values.astype(float), (0, 1)).all()
-        if binary and (named or values.dtype.kind in "bf"):
-            found.append((not named, i))
-    return (i for _, i in sorted(found))
+        if not (values.dtype == bool or np.isin(values.astype(float), (0, 1)).all()):
+            continue
+        if _MASK.search(jax.tree_util.keystr(path)):
+            return i
+        if values.dtype.kind in "bf" and not np.any(values[1:] > values[:-1]) and values[:1].any():
+            unnamed = i if unnamed is None else unnamed
+    return unnamed
 
 
-def unpadded(batch: Any, like: Any) -> Any:
-    """The examples of `batch` that its mask calls real, as a tree of `like`'s structure.
+def real_count(batch: Any, mask: int | None, rows: int) -> int:
+    """Examples that the leaf in position `mask` calls real; all of them without one."""
+    return rows if mask is None else int(np.asarray(jax.tree.leaves(batch)[mask]).sum())
 
-    `like` has the same leaves in the same order, with the mask among them or without. None where
-    `batch` has no mask, or can't be brought into that form.
+
+def unpadded(batch: Any, like: Any, mask: int | None) -> Any:
+    """The real examples of `batch` as a tree of `like`'s structure, None if that can't be.
+
+    `like` has the same leaves in the same order, with the mask among them or without.
     """
-    leaves, tree = jax.tree.flatten(batch)
-    wanted = jax.tree.structure(like)
-    rows = max((np.shape(leaf)[0] for leaf in leaves if np.shape(leaf)), default=0)
-    for i in masks_of(batch, rows):
-        kept = leaves if wanted == tree else leaves[:i] + leaves[i + 1 :]
-        if len(kept) == wanted.num_leaves:
-            real = np.flatnonzero(np.asarray(leaves[i]))
-            cut = [leaf[real] if np.shape(leaf)[:1] == (rows,) else leaf for leaf in kept]
-            return jax.tree.unflatten(wanted, cut)
-    return None
+    leaves = jax.tree.leaves(batch)
+    if mask is None:
+        return None
+    real = np.flatnonzero(np.asarray(leaves[mask]))
+    rows = np.shape(leaves[mask])
+    cut = [leaf[real] if np.shape(leaf)[:1] == rows else leaf for leaf in leaves]
+    return _like(cut, like, mask)
 
 
-def all_real(batch: Any, rows: int) -> Any:
-    """The batch with its padding called real; None where it has no mask, or no padding."""
-    leaves, tree = jax.tree.flatten(batch)
-    for i in masks_of(batch, rows):
-        mask = np.asarray(leaves[i])
-        if not mask.all():
-            return jax.tree.unflatten(tree, [*leaves[:i], np.ones_like(mask), *leaves[i + 1 :]])
-    return None
+def all_real(batch: Any, like: Any, mask: int | None) -> Any:
+    """The batch with padding that counts, as a tree of `like`'s structure; None without padding."""
+    leaves = jax.tree.leaves(batch)
+    if mask is None or np.asarray(leaves[mask]).all():
+        return None
+    leaves[mask] = np.ones_like(np.asarray(leaves[mask]))
+    return _like(leaves, like, mask)
+
+
+def _like(leaves: list[Any], like: Any, mask: int) -> Any:
+    tree = jax.tree.structure(like)
+    if len(leaves) == tree.num_leaves + 1:
+        leaves = leaves[:mask] + leaves[mask + 1 :]
+    return jax.tree.unflatten(tree, leaves) if len(leaves) == tree.num_leaves else None

@@ -62,7 +62,7 @@ def read(leaf: Any, path: str, stacked: bool = False) -> Placed:
     dtype = str(leaf.dtype)
     numbers = key_data(leaf) if is_key(leaf) else leaf
     copies = tuple(
-        Copy(_name(shard.device), _bounds(shard.index, numbers.shape), np.array(shard.data))
+        Copy(name_of(shard.device), _bounds(shard.index, numbers.shape), np.array(shard.data))
         for shard in sorted(numbers.addressable_shards, key=lambda shard: shard.device.id)
     )
     value = np.array(numbers)
@@ -128,5 +128,6 @@ def _bounds(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int
     return tuple(part.indices(size)[:2] for part, size in zip(index, shape, strict=True))
 
 
-def _name(device: jax.Device) -> str:
+def name_of(device: jax.Device) -> str:
+    """How reports call a device."""
     return f"{device.platform}:{device.id}"

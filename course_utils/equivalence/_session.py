@@ -8,7 +8,7 @@ import numpy as np
 
 from course_utils.equivalence import _checks, _hiding, _notes
 from course_utils.equivalence._checks import Broken
-from course_utils.equivalence._copies import devices_of, mesh_axes, on_one_device
+from course_utils.equivalence._copies import devices_of, mesh_axes, on_one_device, places_of
 from course_utils.equivalence._diagnosis import diagnose
 from course_utils.equivalence._evidence import Evidence
 from course_utils.equivalence._factors import name_factor
@@ -20,6 +20,7 @@ from course_utils.equivalence._report import Leaf, NotEqualToOneDevice, NothingP
 from course_utils.equivalence._run import Step
 from course_utils.equivalence._shards import rows_of, shard_count
 from course_utils.equivalence._sides import Parallel, Reference
+from course_utils.equivalence._sizes import measure
 
 
 class Session:
@@ -42,6 +43,7 @@ class Session:
         """Copy everything, and make sure that both sides start alike."""
         self.devices = devices_of((state, batches))
         self.axes = mesh_axes(batches) | mesh_axes(state)
+        self.places = places_of((state, batches))
         device = device or min(self.devices or jax.devices()[:1], key=lambda d: d.id)
         step = reference or self.parallel.step
         self.reference = Reference(step, self.options, device, is_parallel=reference is None)
@@ -54,11 +56,12 @@ class Session:
         for batch in batches:
             read_all(batch, "batch")  # raises where an array can't be read
         leading = self.options.leading
-        self.ref_batches = [on_one_device(batch, device, leading=leading) for batch in batches]
+        self.whole = [on_one_device(batch, device, leading=leading) for batch in batches]
+        self.ref_batches = self.whole
         if reference_batches:
-            merged, self.ref_batches = self.ref_batches, on_one_device(reference_batches, device)
-            shards = shard_count(batches[0], self.axes)
-            self._stop(_checks.batches_given(merged, self.ref_batches, shards))
+            self.ref_batches = [on_one_device(batch, device) for batch in reference_batches]
+            shards = shard_count(batches[0], self.axes, 0 if stacked else leading)
+            self._stop(_checks.batches_given(self.whole, self.ref_batches, shards))
         noise = Noise(self.reference, self.ref_batches)
         self.judging = Judging(self.options.rtol, device, self.reference.computes_in, noise.at)
 
@@ -70,6 +73,10 @@ class Session:
         ref_new = self.reference.advance(self.ref_batches[at], self.number)
         self.devices |= devices_of(new)
         self.axes = self.axes | mesh_axes(new)
+        self.places = self.places | places_of(new)
+        self.sizes = measure(
+            self.batches[at], self.whole[at], self.axes, len(self.devices), self.options
+        )
         with np.errstate(invalid="ignore"):  # inf - inf, where training has broken down
             self._compare(new, ref_new)
             if any(leaf.status == "differs" for leaf in self.leaves):
@@ -107,13 +114,13 @@ class Session:
         self.leaves = self.judging.judge(self.changes, rows, self._name)
 
     def _name(self, factor: float, path: str) -> str:
-        named = name_factor(factor, path, self.axes, len(self.devices))
+        named = name_factor(factor, path, self.sizes)
         return named.text if named else ""
 
     def _diagnose(self) -> str:
         rtol = max(map(self.judging.rtol, self.changes), default=0.0)
-        evidence = Evidence(self.leaves, self.changes, self.axes, len(self.devices), rtol)
-        return diagnose(evidence, self.parallel, self.reference)
+        evidence = Evidence(self.leaves, self.changes, self.sizes, rtol, self.places)
+        return diagnose(evidence, self.parallel, self.reference, self.ref_batches)
 
     def _stop(self, broken: Broken) -> None:
         """Raise if there are rows that break something."""

@@ -1,12 +1,10 @@
 """A batch as shards of its examples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-
-from course_utils.equivalence._padding import masks_of
 
 
 def shard_count(batch: Any, axes: dict[str, int], axis: int = 0) -> int:
@@ -44,21 +42,14 @@ def rows_of(batch: Any, axis: int = 0) -> int:
     return max(sizes, key=sizes.count, default=0)
 
 
-def uneven_mask(batch: Any, shards: int) -> str:
-    """Describe a mask of the batch that gives the shards unequal numbers of valid examples."""
-    rows = rows_of(batch)
-    if shards < 2 or not rows or rows % shards:
+def uneven(counts: Sequence[int]) -> str:
+    """What to do where shards hold `counts` real examples, "" if they all hold as many."""
+    if len(set(counts)) < 2:
         return ""
-    leaves = jax.tree_util.tree_leaves_with_path(batch)
-    for path, leaf in (leaves[i] for i in masks_of(batch, rows)):
-        counts = np.asarray(leaf).reshape(shards, -1).astype(float).sum(axis=1).astype(int)
-        if len(set(counts)) > 1:
-            return (
-                f"batch{jax.tree_util.keystr(path)} leaves {', '.join(map(str, counts))} valid "
-                "examples on the shards, and a mean of their means weighs them equally. Add up "
-                "the losses and the counts over the devices (psum), then divide."
-            )
-    return ""
+    return (
+        f"they hold {', '.join(map(str, counts))} real examples, and a mean of their means weighs "
+        "them equally. Add up the losses and the counts over the devices (psum), then divide."
+    )
 
 
 def _length(leaf: Any, axis: int) -> int:

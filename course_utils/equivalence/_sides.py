@@ -56,11 +56,19 @@ class Reference:
         """What the step returns in its place `number`; nothing is kept of it."""
         return self._run(state, batch, self._arguments(self.key, number))
 
-    def again(self, batch: Any, *, state: Any = None, key: Any = None) -> dict[str, Any]:
-        """What this step would have returned for another batch, state or key: {path: leaf}."""
+    def result(
+        self, batch: Any, *, state: Any = None, key: Any = None, number: int | None = None
+    ) -> tuple[Any, Any]:
+        """What this step would have returned for another batch, state, key or place."""
         before = self.before if state is None else state
-        extra = self._arguments(self.key if key is None else key, self.number)
-        state, metrics = self._run(before, on_one_device(batch, self.device), extra)
+        extra = self._arguments(
+            self.key if key is None else key, self.number if number is None else number
+        )
+        return self._run(before, on_one_device(batch, self.device), extra)
+
+    def again(self, batch: Any, **other: Any) -> dict[str, Any]:
+        """The same as {path: leaf}, state and metrics together."""
+        state, metrics = self.result(batch, **other)
         return flatten(state, "state") | flatten(metrics, "metrics")
 
     def computes_in(self) -> str:

@@ -1,19 +1,13 @@
-"""Turn the leaves that differ into the likeliest cause, the surest evidence first."""
+"""What the leaves that differ tell by themselves."""
 
 import numpy as np
 
+from course_utils.equivalence._change import Change
 from course_utils.equivalence._evidence import Evidence
-from course_utils.equivalence._suggest_factor import decay, factor
-from course_utils.equivalence._suggest_replicas import replicas
 
 
-def suggest(evidence: Evidence) -> str:
-    """The cause that the leaves themselves tell, "" where they tell none."""
-    ask = (_other_dtype, _other_shape, replicas, _nan, _exact, _still, factor, decay)
-    return next((said for question in ask if (said := question(evidence))), "")
-
-
-def _other_dtype(evidence: Evidence) -> str:
+def other_dtype(evidence: Evidence) -> str:
+    """A leaf of another dtype."""
     if not (found := evidence.failing("dtype")):
         return ""
     leaf = found[0][0]
@@ -23,16 +17,24 @@ def _other_dtype(evidence: Evidence) -> str:
     )
 
 
-def _other_shape(evidence: Evidence) -> str:
+def other_shape(evidence: Evidence) -> str:
+    """A leaf of another shape, such as one value per device where one for all should be."""
     if not (found := evidence.failing("shape")):
         return ""
+    leaf, change = found[0]
+    if how := _over_devices(change):
+        return (
+            f"{leaf.path} comes once per device, and the {how[0]} over the devices is what one "
+            f"device returns: reduce it with {how[1]}."
+        )
     return (
-        f"{found[0][0].path} has another {found[0][0].verdict}. A per-device value may be "
+        f"{leaf.path} has another {leaf.verdict}. A per-device value may be "
         "returned instead of a reduced one, or out_specs may name an axis too many or too few."
     )
 
 
-def _nan(evidence: Evidence) -> str:
+def nan(evidence: Evidence) -> str:
+    """NaN or infinities on one side."""
     if not (found := evidence.failing("non-finite")):
         return ""
     return (
@@ -41,16 +43,31 @@ def _nan(evidence: Evidence) -> str:
     )
 
 
-def _exact(evidence: Evidence) -> str:
+def exact(evidence: Evidence) -> str:
+    """Counters and keys that differ, where nothing else does."""
     if not (found := evidence.failing("exact")) or evidence.failing("error"):
         return ""
+    leaf, change = found[0]
+    times = counted_times(change)
+    if times == 0:
+        return (
+            f"{leaf.path} doesn't count, the reference's does: the step returns the old state "
+            "(of the optimizer, say)."
+        )
+    if named := times and evidence.named(times, leaf.path):
+        kind = "micro-batch" if named.kind.startswith("micro") else "device"
+        return (
+            f"{leaf.path} counts {times:g} where the reference counts 1 ({named.text}): it is "
+            f"reduced along with the gradients, or counts once per {kind}. A schedule that reads "
+            "it runs ahead."
+        )
     return (
-        f"{found[0][0].path}: {found[0][0].verdict}. Whole numbers, bools and random keys are "
+        f"{leaf.path}: {leaf.verdict}. Whole numbers, bools and random keys are "
         "compared exactly: a counter that is reduced too, or a key that is split another way."
     )
 
 
-def _still(evidence: Evidence) -> str:
+def still(evidence: Evidence) -> str:
     """A shard, with no replica to contradict it, that wasn't updated."""
     for leaf, change in evidence.failing("error"):
         if change.metric:
@@ -61,6 +78,66 @@ def _still(evidence: Evidence) -> str:
             if np.array_equal(copy.value, change.old.at(copy))
             and not np.array_equal(change.ref_new.at(copy), change.ref_old.at(copy))
         ]
+        if held and len(held) == len(change.new.copies):
+            return (
+                f"{leaf.path} isn't updated on any device, where the reference moves it: the step "
+                "returns its old value, such as an optimizer state that is never replaced."
+            )
         if held:
             return f"{leaf.path} isn't updated on {', '.join(held)}, where the reference moves it."
     return ""
+
+
+def exchanged(evidence: Evidence) -> str:
+    """Shards of a leaf that get each other's updates."""
+    for leaf, change in evidence.failing("error"):
+        copies = [] if change.metric else change.new.copies
+        if len(copies) < 2 or len({copy.index for copy in copies}) < len(copies):
+            continue
+        mine = [copy.value.astype(float) - change.old.at(copy) for copy in copies]
+        theirs = [change.ref_new.at(c).astype(float) - change.ref_old.at(c) for c in copies]
+        order = [_nearest(update, theirs) for update in mine]
+        if sorted(order) == list(range(len(copies))) and order != sorted(order):
+            return (
+                f"the shards of {leaf.path} get each other's updates: those of "
+                f"{', '.join(map(str, order))}, in the order of the devices. Look at the order in "
+                "which pieces are gathered, scattered or permuted."
+            )
+    return ""
+
+
+def counted_times(change: Change) -> float | None:
+    """How many times the reference's a whole number has moved; None where that says nothing."""
+    if change.metric or change.new.inexact or change.new.value.size != 1 or not change.new.dtype:
+        return None
+    if not np.issubdtype(change.new.value.dtype, np.integer):
+        return None
+    mine = int(change.new.value.item(0)) - int(change.old.value.item(0))
+    reference = int(change.ref_new.value.item(0)) - int(change.ref_old.value.item(0))
+    return mine / reference if reference and mine >= 0 else None
+
+
+def counter_times(evidence: Evidence) -> int:
+    """How often the reference's step a counter of the state has counted, 1 where none tells."""
+    times = [counted_times(change) for _, change in evidence.failing("exact")]
+    return next((round(t) for t in times if t and t == round(t)), 1)
+
+
+def _over_devices(change: Change) -> tuple[str, str] | None:
+    new, reference = change.new.value.astype(float), change.ref_new.value.astype(float)
+    if new.ndim != reference.ndim + 1 or new.shape[1:] != reference.shape:
+        return None
+    ways = {"mean": ("pmean", np.mean), "sum": ("psum", np.sum)}
+    ways |= {"maximum": ("pmax", np.max), "minimum": ("pmin", np.min)}
+    for name, (verb, function) in ways.items():
+        if np.allclose(function(new, axis=0), reference, rtol=1e-4):
+            return name, verb
+    return None
+
+
+def _nearest(update: np.ndarray, others: list[np.ndarray]) -> int | None:
+    for i, other in enumerate(others):
+        same_shape = other.shape == update.shape and np.any(other)
+        if same_shape and np.allclose(update, other, rtol=1e-3, atol=1e-3 * np.abs(other).max()):
+            return i
+    return None

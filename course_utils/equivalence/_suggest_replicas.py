@@ -1,25 +1,31 @@
 """What copies that should be equal tell by how they differ."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from course_utils.equivalence._change import Change, norm, wide
 from course_utils.equivalence._evidence import Evidence
-from course_utils.equivalence._placed import replicas_that_differ
+from course_utils.equivalence._placed import Copy, replicas_that_differ
+from course_utils.equivalence._replay import Replay
 from course_utils.equivalence._report import Leaf
+from course_utils.equivalence._weights import weights
+
+_VERBS = {"mean": "pmean", "sum": "psum", "maximum": "pmax", "minimum": "pmin"}
 
 
-def replicas(evidence: Evidence) -> str:
+def replicas(replay: Replay) -> str:
     """The cause, where replicas differ: a stale one, a missing reduction, or one unknown."""
+    evidence = replay.evidence
     found = evidence.failing("replicas")
-    asked = [ask(*pair) for ask in (_stale, _unreduced) for pair in found]
-    if said := next((said for said in asked if said), ""):
-        return said
     if not found:
         return ""
-    return (
+    said = [_stale(*pair) for pair in found] + [_unreduced(replay, change) for _, change in found]
+    return next(filter(None, said), "") or (
         f"the copies of {found[0][0].path} differ between devices, though it is declared the same "
-        "on all. Likely a missing reduction (pmean), or something that differs by device, such "
-        "as a random key. With check_vma=False nothing checks out_specs=P()."
+        f"on all{_along(evidence, found[0][1])}. Likely a missing reduction (pmean), or something "
+        "that differs by device, such as a random key. With check_vma=False nothing checks "
+        "out_specs=P()."
     )
 
 
@@ -37,18 +43,72 @@ def _stale(leaf: Leaf, change: Change) -> str:
     )
 
 
-def _unreduced(leaf: Leaf, change: Change) -> str:
+def _unreduced(replay: Replay, change: Change) -> str:
     """Whether the mean, or the sum, of what the devices hold would be right."""
     copies = change.new.copies
-    if len({copy.index for copy in copies}) != 1 or not change.new.inexact:
+    if len({copy.index for copy in copies}) != 1 or change.new.value.dtype.kind not in "iuf":
         return ""
-    old = 0.0 if change.metric else wide(change.old.value)
-    updates = [wide(copy.value) - old for copy in copies]
-    for how, total in (("mean", sum(updates) / len(updates)), ("sum", sum(updates))):
+    held = _held(replay, change, copies)
+    for how, total in _reductions(change, copies):
         if norm(total - change.ref_update) <= 0.02 * norm(change.ref_update) + change.rounding:
             return (
-                f"{leaf.path} lacks a reduction: each device holds what its own shard of the batch "
-                f"gave, and the {how} over the devices is what one device gets. Reduce it with "
-                f"{'pmean' if how == 'mean' else 'psum'} before it is used."
+                f"{change.path} lacks a reduction{_along(replay.evidence, change)}: {held}, and the "
+                f"{how} over the devices is what one device gets. Reduce it with {_VERBS[how]} "
+                "before it is used."
             )
-    return ""
+    if "shard" not in held:
+        return ""
+    return (
+        f"{change.path} lacks a reduction{_along(replay.evidence, change)}: {held}. Reduce the "
+        "gradients (pmean) before they are used."
+    )
+
+
+def _reductions(change: Change, copies: tuple[Copy, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    old = 0.0 if change.metric else wide(change.old.value)
+    updates = [wide(copy.value) - old for copy in copies]
+    yield "mean", np.mean(updates, axis=0)
+    yield "sum", np.sum(updates, axis=0)
+    if change.metric:
+        yield "maximum", np.max(updates, axis=0)
+        yield "minimum", np.min(updates, axis=0)
+
+
+def _held(replay: Replay, change: Change, copies: tuple[Copy, ...]) -> str:
+    """What each copy is made of, as the reference tells when it is asked about the shards."""
+    if change.metric or len(replay.on_parts) != len(copies):
+        return "each device holds what it got by itself"
+    made = [weights({change.path: wide(c.value)}, replay.on_parts, [change]) for c in copies]
+    if any(found is None for found in made):
+        return "each device holds what it got by itself"
+    counted = [np.flatnonzero(np.abs(found) > 0.03) for found in made]
+    if all(list(own) == [i] for i, own in enumerate(counted)):
+        times = float(np.mean([found[i] for i, found in enumerate(made)]))
+        more = "" if abs(times - 1) < 0.02 else f", {times:.3g} times"
+        return f"each device holds what its own shard of the batch gave{more}"
+    said = [
+        f"{c.device} of {', '.join(map(str, own))}" for c, own in zip(copies, counted, strict=True)
+    ]
+    return f"not every device counts every shard ({'; '.join(said)})"
+
+
+def _along(evidence: Evidence, change: Change) -> str:
+    """The axes of a mesh of several along which the copies differ."""
+    copies = [copy for copy in change.new.copies if copy.device in evidence.places]
+    names = [name for name, size in evidence.sizes.axes.items() if size > 1]
+    if len(names) < 2 or len(copies) != len(change.new.copies):
+        return ""
+    differ = [name for name in names if _differ_along(name, names, copies, evidence)]
+    if not differ or len(differ) == len(names):
+        return ""
+    return f" over mesh axis {' and '.join(map(repr, differ))}"
+
+
+def _differ_along(name: str, names: list[str], copies: list[Copy], evidence: Evidence) -> bool:
+    """Whether copies differ on devices that differ in nothing but their place along one axis."""
+    groups: dict[tuple[int, ...], set[bytes]] = {}
+    for copy in copies:
+        at = evidence.places[copy.device]
+        rest = tuple(at[other] for other in names if other != name)
+        groups.setdefault(rest, set()).add(copy.value.tobytes())
+    return any(len(values) > 1 for values in groups.values())
