@@ -344,7 +344,7 @@ def test_gradients_clipped_before_they_are_reduced_are_named():
         loss, grads = jax.value_and_grad(mean_loss)(state[0], batch)
         return apply(SGD, state, clip.update(grads, optax.EmptyState())[0]), {"loss": loss}
 
-    assert "clipped (or normalised) before" in fault_in(local, reference=reference).suggestion
+    assert "clipped (or normalised) to a norm before" in fault_in(local, reference=reference).suggestion
 
 
 def test_gradients_of_one_shard_only_are_named():
