@@ -105,11 +105,18 @@ def measure(
 def matmul_rate(dtype: Any = jnp.float32, size: int | None = None) -> float:
     """FLOP/s that one device of this machine reaches on a large square matrix product.
 
+    The median of `matmul_rates`, which also tells how far its repeats lie apart.
+
     Args:
         dtype: of both operands. On NVIDIA GPUs since Ampere float32 means TF32 here, as it does
             in any JAX program that doesn't raise the precision.
         size: rows and columns; by default large enough for the device to reach its best.
     """
+    return statistics.median(matmul_rates(dtype, size))
+
+
+def matmul_rates(dtype: Any = jnp.float32, size: int | None = None) -> tuple[float, ...]:
+    """The FLOP/s of each repeat behind `matmul_rate`, in the order in which they ran."""
     on_cpu = jax.default_backend() == "cpu"
     size = size or (2048 if on_cpu else 8192)
     key_left, key_right = jax.random.split(jax.random.key(0))
@@ -118,7 +125,7 @@ def matmul_rate(dtype: Any = jnp.float32, size: int | None = None) -> float:
     right = jax.random.normal(key_right, (size, size), dtype) / jnp.asarray(size**0.5, dtype)
     product = jax.jit(lambda x, matrix: (x @ matrix, ()))
     timing = measure(product, left, [right], warmup=2, steps=2 if on_cpu else 20, repeats=5)
-    return 2 * size**3 / (timing.ms_per_step / 1000)
+    return tuple(2 * size**3 / (ms / 1000) for ms in timing.samples_ms)
 
 
 def _validate(batches: Sequence[Any], warmup: int, steps: int, repeats: int) -> None:

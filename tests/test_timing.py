@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from processes import run_python
 
 from course_utils import timing
-from course_utils.timing import matmul_rate, measure
+from course_utils.timing import matmul_rate, matmul_rates, measure
 
 BATCHES = [jnp.full((4, 3), float(i)) for i in range(3)]
 
@@ -183,3 +183,15 @@ def test_the_fraction_of_a_rate_compares_the_same_units():
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_the_matmul_rate_is_a_positive_rate_in_each_dtype(dtype):
     assert 1e6 < matmul_rate(dtype, size=64) < 1e18
+
+
+def test_the_matmul_rate_is_the_median_of_its_repeats(monkeypatch):
+    repeats = (3.0, 1.0, 2.0, 9.0, 4.0)
+    monkeypatch.setattr(timing, "matmul_rates", lambda dtype, size: repeats)
+    assert matmul_rate(size=64) == 3.0
+
+
+def test_the_rates_of_all_repeats_are_there():
+    rates = matmul_rates(size=64)
+    assert len(rates) == 5
+    assert all(1e6 < rate < 1e18 for rate in rates)
