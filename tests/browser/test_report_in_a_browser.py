@@ -4,25 +4,13 @@ import json
 import subprocess
 
 import pytest
+from browsing import axe, validator, violations
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install it")
-
-from browsing import ARGUMENTS, axe, chromium, validator, violations  # noqa: E402
-
-from course_utils.headless import compare, report  # noqa: E402
-from course_utils.headless.repeats import merged, not_run  # noqa: E402
+from course_utils.headless import compare, report
+from course_utils.headless.repeats import merged, not_run
 
 SCHEMES = ("light", "dark")
 WIDTHS = {"wide": 1200, "narrow": 390}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    where = chromium()
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=where, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 def entry(name, status="passed", error=None, **figures):

@@ -1,0 +1,163 @@
+"""What a participant does in JupyterLab besides running a lesson once, and who can't get in."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import urllib.parse
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from lab_page import Window
+from process_marks import Mark
+
+FIRST, LEFT, RIGHT = (
+    f"notebooks/{name}.ipynb"
+    for name in ("00_start_here", "07_pmap_and_collectives", "08_tensor_sharding")
+)
+# A Python that has all but the course.
+WITHOUT_THE_COURSE = """
+import sys
+sys.modules["course_utils"] = None
+from ipykernel.kernelapp import launch_new_instance
+launch_new_instance()
+"""
+
+
+@pytest.fixture
+def window(browser, server):
+    with Window(browser, server) as window:
+        yield window
+    server.end_kernels()
+
+
+@pytest.mark.parametrize("token", ["", "wrong"], ids=["no token", "a wrong token"])
+def test_without_its_token_jupyterlab_gives_nothing_away(server, token):
+    assert server.ask("api/status", server.token)[0] == 200
+    for path in ("api/status", "api/contents/notebooks", "api/sessions"):
+        assert server.ask(path, token)[0] == 403
+    assert server.ask("api/kernels", token, "POST")[0] == 403
+    assert server.kernels() == []
+
+
+@pytest.mark.parametrize("query", ["", "?token=wrong"], ids=["no token", "a wrong token"])
+@pytest.mark.parametrize("page", ["lab/tree", "files"])
+def test_without_its_token_a_page_asks_for_it(window, page, query):
+    window.page.goto(f"{window.server.url}{page}/{FIRST}{query}")
+    assert urllib.parse.urlparse(window.page.url).path == "/login"
+    assert window.page.locator("#password_input").is_visible()
+    assert window.page.evaluate("window.jupyterapp === undefined")
+
+
+def test_this_machine_alone_can_reach_the_server_and_its_kernels(window):
+    window.open(FIRST)
+    server = psutil.Process(window.server.pid)
+    family = [server, *server.children(recursive=True)]
+    listening = [c for p in family for c in p.net_connections("inet") if c.status == "LISTEN"]
+    assert len(listening) > 1  # the kernel's, too
+    assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
+
+
+def test_two_lessons_that_are_open_at_once_both_run_to_their_end(window):
+    first = window.open(LEFT)
+    window.choose("Run", "Run All Cells")
+    first.page.locator(f".jp-MarkdownOutput a[href*='{Path(RIGHT).name}']").first.click()
+    second = window.lesson(RIGHT)
+    assert not first.ask("finished")
+    second.run_all()
+    first.wait_until_finished()
+    for lesson in (first, second):
+        assert lesson.ask("errors") == []
+        assert all(cell["count"] for cell in lesson.ask("cells"))
+    assert len(window.server.kernels()) == 2
+
+
+def test_restart_and_run_all_starts_afresh_and_reaches_the_end_again(window):
+    lesson = window.open(FIRST)
+    lesson.run_all()
+    last = len(lesson.ask("cells"))
+    assert lesson.run_cell(0)["count"] == last + 1
+    window.choose("Kernel", "Restart Kernel and Run All Cells…")
+    window.page.locator(".jp-Dialog .jp-mod-accept").click()
+    lesson.wait_until("course.cells(path)[0].count === 1")
+    lesson.wait_until_finished()
+    assert lesson.ask("errors") == []
+    assert [cell["count"] for cell in lesson.ask("cells")] == list(range(1, last + 1))
+
+
+@pytest.mark.parametrize("what", ["the window", "the tab"])
+def test_who_closes_a_saved_lesson_and_comes_back_finds_it_as_it_was(browser, window, what):
+    lesson = window.open(FIRST)
+    lesson.run_all()
+    lesson.save()
+    kernel, cells = lesson.ask("kernelId"), lesson.ask("cells")
+    if what == "the tab":
+        window.choose("File", "Close Tab")
+        lesson.wait_until("!course.panel(path)")
+        window.page.locator(".jp-DirListing-item", has_text=Path(FIRST).name).dblclick()
+        again = window.lesson(FIRST)
+    else:
+        window.context.close()
+        window = Window(browser, window.server)
+        again = window.open(FIRST)
+    with window:
+        assert again.ask("cells") == cells
+        assert len(again.ask("tables")) > 0
+        assert again.ask("kernelId") == kernel
+        # The cell before the last one needs what others have computed.
+        assert again.run_cell(len(cells) - 2)["outputs"] == cells[-2]["outputs"]
+
+
+def test_in_a_python_without_the_course_a_lesson_says_what_to_do(window):
+    server = window.server
+    kernel = {"argv": [sys.executable, "-c", WITHOUT_THE_COURSE, "-f", "{connection_file}"]}
+    spec = server.home / ".local/share/jupyter/kernels/without"
+    spec.mkdir(parents=True)
+    (spec / "kernel.json").write_text(json.dumps(kernel | {"display_name": "no course"}))
+    notebook = nbformat.read(server.root / FIRST, as_version=4)
+    notebook.metadata.kernelspec = {"name": "without", "display_name": "no course"}
+    (server.root / "elsewhere").mkdir()
+    nbformat.write(notebook, server.root / "elsewhere/lesson.ipynb")
+    lesson = window.open("elsewhere/lesson.ipynb")
+    lesson.run_all()
+    (error,) = lesson.ask("errors")
+    assert "make lab" in error["evalue"]
+    shown = window.page.locator(".jp-OutputArea-output", has_text="make lab").last
+    assert shown.is_visible()
+    assert [cell["count"] for cell in lesson.ask("cells")][2:] == [None] * (
+        len(lesson.ask("cells")) - 2
+    )
+
+
+STARTS = """
+    import sys, time
+    from pathlib import Path
+    from lab_server import jupyter_lab
+
+    with jupyter_lab(Path(sys.argv[1]), Path(sys.argv[1])) as server:
+        assert server.ask("api/kernels", server.token, "POST")[0] == 201
+        print("running", flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_tests_that_are_interrupted_or_killed_leave_nothing_running(tmp_path, how):
+    mark = Mark()
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(STARTS), str(tmp_path)],
+        cwd=Path(__file__).parent,
+        env=os.environ | mark.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as tests:
+        assert tests.stdout.readline() == "running\n"
+        assert len(mark.alive()) >= 3  # the launcher, the server, a kernel
+        tests.send_signal(how)
+        tests.wait(60)
+    assert mark.wait_until_gone(30) == []
