@@ -7,16 +7,17 @@ from typing import Any
 SIZE = 9  # points: the smallest text in a picture
 INK = "#222222"
 WHOLE = "#e3e3e3"
-# Okabe and Ito's colours, told apart by colour-blind readers, without black; neighbours far apart.
+# Okabe and Ito's colours, with white for black, in an order in which neighbours look different to
+# everybody, whichever kind of cone they lack.
 COLORS = (
     "#e69f00",
     "#56b4e9",
-    "#009e73",
-    "#f0e442",
-    "#0072b2",
     "#d55e00",
+    "#0072b2",
+    "#ffffff",
     "#cc79a7",
-    "#999999",
+    "#f0e442",
+    "#009e73",
 )
 WHITE_ON = "#0072b2"  # the one colour on which black is hard to read
 

@@ -9,7 +9,7 @@ from course_utils.timing import Timing
 
 DRAWN = 4  # devices, at most
 LANE, LEFT = 0.45, 1.1  # inches
-TOGETHER, *ALONE = COLORS[1], COLORS[0], *COLORS[2:]
+TOGETHER, *ALONE = COLORS[1], COLORS[0], *reversed(COLORS[2:])
 
 
 def show_timeline(

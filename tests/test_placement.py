@@ -10,6 +10,7 @@ import pytest
 from display_capture import shown
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Polygon
 from processes import run_python
@@ -46,7 +47,7 @@ def drawn(monkeypatch):
         return found[0]
 
     yield draw
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 def texts(figure):
@@ -231,12 +232,50 @@ def test_nothing_to_draw_is_said():
         show_placement({})
 
 
+# How linear RGB looks to a person who lacks one kind of cone (Machado and others, 2009).
+SEEN = {
+    "all cones": np.eye(3),
+    "no red": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "no green": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "no blue": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(name):
+    rgb = np.array(to_rgb(name))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb):
+    """CIE L*a*b* of linear RGB: a distance of about 2 can just be seen."""
+    x, y, z = np.cbrt(TO_XYZ @ np.clip(rgb, 0, 1) / TO_XYZ.sum(axis=1))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", SEEN)
+def test_neighbouring_pieces_look_different_to_everybody(eyes):
+    seen = [lab(np.array(SEEN[eyes]) @ linear(color)) for color in paper.COLORS]
+    apart = [np.linalg.norm(a - b) for a, b in zip(seen, [*seen[1:], seen[0]], strict=True)]
+    assert min(apart) > 30, apart
+
+
 @pytest.mark.parametrize("color", [*paper.COLORS, paper.WHOLE])
 def test_the_text_on_every_colour_has_a_contrast_of_four_and_a_half(color):
     def luminance(name):
-        rgb = np.array(to_rgb(name))
-        linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        return linear @ [0.2126, 0.7152, 0.0722]
+        return linear(name) @ TO_XYZ[1]
 
     ink = luminance("white" if color == paper.WHITE_ON else "black")
     light, dark = sorted([luminance(color), ink], reverse=True)

@@ -4,6 +4,7 @@ import itertools
 
 import matplotlib as mpl
 import pytest
+from matplotlib import pyplot as plt
 
 from course_utils import five_steps, timeline
 from course_utils.five_steps import show_five_steps
@@ -38,7 +39,7 @@ def drawn(monkeypatch):
         return *found[0], result
 
     yield draw
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 def texts(figure):
