@@ -57,10 +57,12 @@ class Lab:
             **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **how},
         )
 
-    def run(self, *options: str, env: dict[str, str] | None = None, **how) -> tuple[int, str]:
-        """Exit status and everything printed."""
+    def run(
+        self, *options: str, env: dict[str, str] | None = None, seconds: float = 120, **how
+    ) -> tuple[int, str]:
+        """Exit status and everything printed within so many seconds."""
         runner = self.start(*options, env=env, **how)
-        said, _ = runner.communicate(timeout=120)
+        said, _ = runner.communicate(timeout=seconds)
         return runner.returncode, said
 
     def _path(self) -> str:

@@ -1,5 +1,7 @@
 """Every exercise tells right answers from wrong ones, and names the mistake, not the answer."""
 
+import functools
+
 import pytest
 from exercise_answers import answers
 
@@ -24,6 +26,15 @@ def table(id):
     return definitions(lesson)[id], answers(lesson)[id]
 
 
+@functools.cache
+def wrong_outcomes(id):
+    """What becomes of each wrong answer, by the words that its message must have."""
+    exercise, given = table(id)
+    return {
+        words: judge(exercise, answer, dict(given.context)) for words, answer in given.wrong.items()
+    }
+
+
 @each_exercise
 def test_a_right_answer_solves_it(id):
     exercise, given = table(id)
@@ -33,15 +44,12 @@ def test_a_right_answer_solves_it(id):
 
 @each_exercise
 def test_each_typical_mistake_gets_a_message_of_its_own(id):
-    exercise, given = table(id)
-    said = {}
-    for words, answer in given.wrong.items():
-        outcome = judge(exercise, answer, dict(given.context))
+    outcomes = wrong_outcomes(id)
+    for words, outcome in outcomes.items():
         assert outcome.status == "wrong", (words, outcome)
         assert words in outcome.message
-        said[words] = outcome.message
-    assert len(said) >= 2
-    assert len(set(said.values())) == len(said)
+    assert len(outcomes) >= 2
+    assert len({outcome.message for outcome in outcomes.values()}) == len(outcomes)
 
 
 @each_exercise
@@ -57,15 +65,8 @@ def test_an_error_in_the_learners_code_is_shown_with_its_own_line(id):
 @each_exercise
 def test_neither_hints_nor_messages_give_the_answer_away(id):
     exercise, given = table(id)
-    wrong = [
-        judge(exercise, answer, dict(given.context)).message for answer in given.wrong.values()
-    ]
-    assert [
-        (secret, text)
-        for text in (*exercise.hints, *wrong)
-        for secret in given.secret
-        if secret in text
-    ] == []
+    told = [*exercise.hints, *(outcome.message for outcome in wrong_outcomes(id).values())]
+    assert [(secret, text) for text in told for secret in given.secret if secret in text] == []
 
 
 @each_exercise

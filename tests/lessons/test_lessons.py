@@ -14,6 +14,8 @@ import pytest
 from lesson_files import LESSONS, NOTEBOOKS, ROOT, code_cells, in_test_profile
 from nbclient import NotebookClient
 
+from course_utils.headless.solved import exercises_of
+
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 
 
@@ -51,6 +53,8 @@ def test_a_lesson_passes_headlessly_and_keeps_its_checkpoints_and_figures(lesson
     assert entry["checkpoints"]
     assert all(checkpoint["passed"] for checkpoint in entry["checkpoints"])
     assert entry["results"]
+    exercises = exercises_of(nbformat.read(lesson, as_version=4).cells)
+    assert entry["exercises"] == dict.fromkeys(exercises, "not attempted")
     assert results["parameters"] == {"PROFILE": "test"}
     assert results["environment"]["dataset"]
 
