@@ -94,6 +94,32 @@ class Lesson:
         """Wait until every cell has run, or one has failed."""
         self.wait_until("course.finished(path)")
 
+    def run_again(self) -> None:
+        """Clear all outputs and run all cells once more, in the same kernel."""
+        self.window.choose("Edit", "Clear Outputs of All Cells")
+        self.run_all()
+
+    def run_until(self, number: int) -> None:
+        """Run all cells above the code cell with this number, from the menu."""
+        self.ask("select", number)
+        self.window.choose("Run", "Run All Above Selected Cell")
+        above = f"course.cells(path).slice(0, {number}).every(cell => cell.count && !cell.running)"
+        self.wait_until(f"{above} && course.kernel(path).status === 'idle'")
+
+    def type(self, number: int, source: str) -> None:
+        """Replace what stands in the code cell with this number, as one who pastes does."""
+        self.ask("select", number)
+        for key in ("Enter", "Control+a"):
+            self.page.keyboard.press(key)
+        self.page.keyboard.insert_text(source)
+        self.page.keyboard.press("Escape")
+        assert self.ask("cells")[number]["source"] == source
+
+    def number_of(self, words: str) -> int:
+        """The number of the only code cell with these words."""
+        (number,) = (i for i, cell in enumerate(self.ask("cells")) if words in cell["source"])
+        return number
+
     def run_cell(self, number: int) -> dict:
         """Run the code cell with this number, the first is 0, and give what it shows."""
         before = self.ask("cells")[number]["count"]
@@ -112,6 +138,7 @@ class Lesson:
     def take_picture(self, name: str) -> None:
         """Keep a picture of the whole lesson, top to bottom, under runs/browser/."""
         self.window.resize(height=self.ask("height") + AROUND)
+        self.ask("scrollToTop")
         PICTURES.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=PICTURES / f"{name}.png")
         self.window.resize()

@@ -27,7 +27,17 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 # What a user of the machine, or the suite itself, has set; `make lab` in a new terminal has none.
-NOT_OURS = ("JUPYTER", "JPY_", "IPYTHON", "XDG_", "JAX_PLATFORMS", "JAX_NUM_CPU", "XLA_", "EXPECT_")
+NOT_OURS = (
+    "JUPYTER",
+    "JPY_",
+    "IPYTHON",
+    "XDG_",
+    "JAX_PLATFORMS",
+    "JAX_NUM_CPU",
+    "XLA_",
+    "EXPECT_",
+    "JAX_COURSE_",
+)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ Object.assign(window.course, {
     );
   },
 
+  scrollToTop(path) {
+    course.panel(path).content.node.querySelector(".jp-WindowedPanel-outer").scrollTop = 0;
+  },
+
   // The cells of a notebook, with what they show: editors, rendered Markdown, outputs.
   places(path) {
     return course.panel(path).content.widgets.flatMap((cell, index) =>

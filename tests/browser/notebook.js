@@ -45,15 +45,16 @@ window.course = {
     return resting && (done || course.errors(path).length > 0);
   },
 
+  // The words below a code cell, as they stand in the page.
+  shown(path, number) {
+    return course.codeCells(path)[number].node.querySelector(".jp-Cell-outputArea").innerText;
+  },
+
   select(path, number) {
     const { content } = course.panel(path);
     content.activeCellIndex = content.widgets.indexOf(course.codeCells(path)[number]);
     content.mode = "command";
     content.activate();
-  },
-
-  write(path, number, source) {
-    course.codeCells(path)[number].model.sharedModel.setSource(source);
   },
 
   // Whether the notebook in front reaches as far as the window does, but for the bars at its edges.

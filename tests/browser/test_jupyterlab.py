@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import psutil
 import pytest
 from lab_page import Window
 from process_marks import Mark
+
+from course_utils.exercises import solutions
 
 FIRST, LEFT, RIGHT = (
     f"notebooks/{name}.ipynb"
@@ -110,6 +113,46 @@ def test_who_closes_a_saved_lesson_and_comes_back_finds_it_as_it_was(browser, wi
         assert again.ask("kernelId") == kernel
         # The cell before the last one needs what others have computed.
         assert again.run_cell(len(cells) - 2)["outputs"] == cells[-2]["outputs"]
+
+
+HASTY = """
+def pure_step(loss_fn, params, batch, rate):
+    grads, _ = jax.grad(loss_fn, has_aux=True)(params, batch)
+    for layer, grad in zip(params, grads):
+        layer["W"] = layer["W"] - rate * grad["W"]
+        layer["b"] = layer["b"] - rate * grad["b"]
+    return params, loss_fn(params, batch)[0]
+
+
+exercise("01.1").check(pure_step, loss_fn=loss_and_accuracy, params=params, batch=batch)
+""".strip()
+
+
+def test_an_exercise_answers_a_wrong_attempt_gives_a_hint_and_takes_the_right_one(window):
+    lesson = window.open("notebooks/01_training_loop.ipynb")
+    number = lesson.number_of('exercise("01.1").check(')
+    lesson.run_until(number)
+
+    def said_to(source: str) -> str:
+        lesson.type(number, source)
+        lesson.run_cell(number)
+        for theme in ("dark", "light"):
+            window.theme(theme)
+            assert min(text["ratio"] for text in lesson.ask("contrasts")) >= 4.5
+        return lesson.ask("shown", number)
+
+    untouched = lesson.ask("cells")[number]["source"]
+    assert "Not attempted yet" in said_to(untouched)
+    wrong = said_to(HASTY)
+    assert "not yet right" in wrong
+    assert "changed in place" in wrong
+    assert "jax.tree.map" not in wrong  # the way out is the learner's to find
+    assert "hint 1 of 2" in said_to('exercise("01.1").hint()')
+    assert "not yet right" in said_to(HASTY)
+    solved = said_to(solutions.find("01.1").code)
+    assert "solved" in solved
+    assert re.search(r"\b1 of \d+", solved)  # how far one is
+    assert lesson.ask("errors") == []
 
 
 def test_in_a_python_without_the_course_a_lesson_says_what_to_do(window):

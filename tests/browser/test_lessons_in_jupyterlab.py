@@ -9,6 +9,8 @@ import pytest
 from lab_page import Window
 from lesson_files import LESSONS
 
+from course_utils.exercises import solutions
+from course_utils.exercises.showing import EXERCISE
 from course_utils.headless import navigation
 
 WIDTHS = (1280, 1600)
@@ -79,6 +81,20 @@ def test_the_page_asks_nobody_but_its_own_server(lesson):
     assert [address for address in asked if not address.startswith(own)] == []
 
 
+def test_with_its_exercises_solved_it_runs_again_and_every_check_agrees(lesson):
+    number = lesson.path.split("/")[-1][:2]
+    path = solutions.FOLDER / f"lesson_{number}.py"
+    known = solutions.read(path) if path.exists() else {}
+    assert [i["status"] for i in exercises(lesson)] == ["not attempted"] * len(known)
+    if not known:
+        pytest.skip("this lesson has no exercises")
+    for id, solution in known.items():
+        lesson.type(lesson.number_of(f'exercise("{id}").check('), solution.code)
+    lesson.run_again()
+    assert [error["evalue"] for error in lesson.ask("errors")] == []
+    assert {i["id"]: i["status"] for i in exercises(lesson)} == dict.fromkeys(known, "solved")
+
+
 def test_the_links_lead_to_the_other_lessons(lesson):
     names = [path.stem for path in LESSONS]
     here = names.index(lesson.path.split("/")[-1].removesuffix(".ipynb"))
@@ -91,6 +107,11 @@ def test_the_links_lead_to_the_other_lessons(lesson):
     lesson.page.locator(f".jp-MarkdownOutput a[href*='{target}.ipynb']").first.click()
     opened = lesson.window.lesson(f"notebooks/{target}.ipynb")
     assert opened.page.evaluate("jupyterapp.shell.currentWidget.context.path") == opened.path
+
+
+def exercises(lesson) -> list[dict]:
+    bundles = (o.get("data", {}) for cell in lesson.ask("cells") for o in cell["outputs"])
+    return [data[EXERCISE] for data in bundles if EXERCISE in data]
 
 
 def text(source: str | list[str]) -> str:
