@@ -16,7 +16,9 @@ Epoch = Callable[[Any, jax.Array, Any, Any], tuple[Any, dict[str, jax.Array]]]
 def shuffled_rows(key: jax.Array, count: int, batch_size: int) -> jax.Array:
     """Draw the order of one epoch: int32 (steps, batch_size), no index of `count` twice.
 
-    Only whole batches: the indices that fill none are left out, others in every epoch.
+    Only whole batches: the indices that fill none are left out, others in every epoch. The
+    32 bits of a number hold the index and the draw: up to 65,536 images have 16 bits of chance or
+    more, and the few that draw the same keep their order.
 
     Raises:
         ValueError: `count` images fill not one batch.
@@ -24,7 +26,13 @@ def shuffled_rows(key: jax.Array, count: int, batch_size: int) -> jax.Array:
     steps = count // batch_size
     if not steps:
         raise ValueError(f"{count} images don't fill one batch of {batch_size}.")
-    return jax.random.permutation(key, count)[: steps * batch_size].reshape(steps, batch_size)
+    # A random number above each index, sorted as plain integers. jax.random.permutation sorts pairs,
+    # which takes eight times as long on a CPU: as long as seven of the steps that follow.
+    index_bits = (count - 1).bit_length()
+    indices = jnp.arange(count, dtype=jnp.uint32)
+    ranked = jnp.sort((jax.random.bits(key, (count,), jnp.uint32) << index_bits) | indices)
+    order = (ranked & (2**index_bits - 1)).astype(jnp.int32)
+    return order[: steps * batch_size].reshape(steps, batch_size)
 
 
 def standardiser(images: Any) -> Prepare:
