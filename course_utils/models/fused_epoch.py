@@ -17,8 +17,8 @@ def shuffled_rows(key: jax.Array, count: int, batch_size: int) -> jax.Array:
     """Draw the order of one epoch: int32 (steps, batch_size), no index of `count` twice.
 
     Only whole batches: the indices that fill none are left out, others in every epoch. The
-    32 bits of a number hold the index and the draw: up to 65,536 images have 16 bits of chance or
-    more, and the few that draw the same keep their order.
+    32 bits of a number hold the index and the draw, 16 bits of chance for up to 65,536 images.
+    Images that draw the same stand side by side in their order: in one batch, where it is no matter.
 
     Raises:
         ValueError: `count` images fill not one batch.
