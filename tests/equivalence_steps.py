@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 EXAMPLES = 48  # divides by 1, 2, 3, 4, 6 and 8
 SGD, ADAMW = optax.sgd(0.5), optax.adamw(1e-2)
+MOMENTUM = optax.sgd(0.1, momentum=0.9)
 
 
 def make_mesh(*shape, names=("data", "model")):
@@ -94,10 +95,19 @@ def psum(tree):
     return jax.lax.psum(tree, "data")
 
 
+def each(function, *trees):
+    return jax.tree.map(function, *trees)
+
+
+def own_gradients(params, batch, loss=mean_loss):
+    """Loss and gradients of what this device has, not reduced yet."""
+    params = jax.lax.pcast(params, "data", to="varying")
+    return jax.value_and_grad(loss)(params, batch)
+
+
 def right_local(params, batch, loss=mean_loss):
     """What each device does: its own gradient, then the mean."""
-    params = jax.lax.pcast(params, "data", to="varying")
-    return pmean(jax.value_and_grad(loss)(params, batch))
+    return pmean(own_gradients(params, batch, loss))
 
 
 def trap_local(params, batch, loss=mean_loss):
@@ -109,3 +119,12 @@ def put(mesh, state, batch, *names):
     """Replicate the state, split the batch by its first axis."""
     sharded = NamedSharding(mesh, P(names or "data"))
     return jax.device_put(state, NamedSharding(mesh, P())), jax.device_put(batch, sharded)
+
+
+def compared(devices, local, optimizer=MOMENTUM, *, loss=mean_loss, check_vma=True, **other):
+    """Arguments that compare shard_map with `local` inside to `loss` on one device."""
+    mesh = make_mesh(devices)
+    state, batch = put(mesh, host_state(optimizer), other.pop("batch", host_batch()))
+    step = mapped(optimizer, mesh, local, check_vma)
+    reference = one_device(optimizer, loss)
+    return {"step": step, "state": state, "batch": batch, "reference": reference} | other

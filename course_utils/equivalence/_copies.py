@@ -1,6 +1,6 @@
 """Copies of trees on one device or many, and what their placement tells of devices and meshes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -79,19 +79,17 @@ def holds_keys(tree: Any) -> bool:
     return any(is_key(leaf) or _old_style(leaf) for leaf in jax.tree.leaves(tree))
 
 
-def folded(tree: Any, number: int) -> Any:
-    """The tree with `number` folded into each of its random keys."""
+def map_keys(function: Callable[[jax.Array], jax.Array], tree: Any) -> Any:
+    """The tree, which lies on one device, with each of its random keys made into another."""
 
-    def fold(leaf: Any) -> Any:
+    def change(leaf: Any) -> Any:
         if not (is_key(leaf) or _old_style(leaf)):
             return leaf
         with mesh_of_one(next(iter(leaf.devices()))):
-            if is_key(leaf):
-                flat = jax.vmap(jax.random.fold_in, (0, None))(leaf.reshape(-1), number)
-                return flat.reshape(leaf.shape)
-            return jax.random.fold_in(leaf, number)
+            keys = leaf.reshape(-1) if is_key(leaf) else leaf[None]
+            return jax.vmap(function)(keys).reshape(leaf.shape)
 
-    return jax.tree.map(fold, tree)
+    return jax.tree.map(change, tree)
 
 
 def places_of(tree: Any) -> dict[str, dict[str, int]]:

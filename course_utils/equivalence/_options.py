@@ -1,7 +1,6 @@
 """How a comparison was asked for."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 
@@ -30,10 +29,6 @@ class Options:
     def leading(self) -> int:
         """How many axes of a batch lie before that of the examples."""
         return self.stacked + self.micro_batches
-
-    def arguments(self, key: Any, number: int) -> tuple[Any, ...]:
-        """What step `number` takes beside state and batch; `key` is this side's copy."""
-        return () if key is None else (jax.random.fold_in(key, number),)
 
     def validate(self) -> None:
         """Raise TypeError for a key that isn't one."""

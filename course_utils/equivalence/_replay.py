@@ -1,7 +1,7 @@
 """The reference asked again, under a suspected fault: an answer that fits the difference names it."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from course_utils.equivalence._change import Change, norm, wide
-from course_utils.equivalence._copies import folded
+from course_utils.equivalence._copies import map_keys
 from course_utils.equivalence._evidence import Evidence
 from course_utils.equivalence._factors import is_first_moment, is_second_moment
 from course_utils.equivalence._placed import read
@@ -69,18 +69,18 @@ class Replay:
         """What the reference does with each micro-batch alone."""
         return self._all([self.ask(part) for part in self.micro])
 
-    def refolded(self, number: int) -> dict[str, Any]:
-        """Keyword arguments for `ask`: every key, with `number` folded into it."""
-        key, state = self.reference.key, self.reference.before
-        return {
-            "key": None if key is None else folded(key, number),
-            "state": folded(state, number),
-        }
+    def ask_with_keys(
+        self, batch: Any, function: Callable[[jax.Array], jax.Array]
+    ) -> Answer | None:
+        """The same with every key, in batch, state or argument, made into another."""
+        key, state = self.reference.key_of(self.reference.number), self.reference.before
+        key, state, batch = map_keys(function, (key, state, batch))
+        return self.ask(batch, key=key, state=state)
 
     @cached_property
     def random(self) -> bool:
         """Whether another key changes what differs."""
-        answer = self.ask(folded(self.reference.batch, 1), **self.refolded(1))
+        answer = self.ask_with_keys(self.reference.batch, lambda key: jax.random.fold_in(key, 1))
         return answer is not None and not all(
             norm(answer[c.path] - wide(c.ref_new.value)) <= self.evidence.rtol * c.scale
             for c in self.changes

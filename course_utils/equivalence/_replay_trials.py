@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from course_utils.equivalence._copies import folded, holds_keys
+from course_utils.equivalence._copies import holds_keys
 from course_utils.equivalence._replay import Replay, rows
 from course_utils.equivalence._shards import rows_of
 
@@ -58,17 +58,20 @@ def other_keys(replay: Replay) -> str:
     reference = replay.reference
     if reference.key is None and not holds_keys((reference.before, reference.batch)):
         return ""
-    answers = [
-        replay.ask(folded(part, i), **replay.refolded(i)) for i, part in enumerate(replay.parts)
-    ]
-    if replay.explains(answers):
-        return (
-            "each device folds its own index into the key (axis_index), so what an example draws "
-            "depends on the number of devices. Give each example its own key, by its place in the "
-            "global batch (example_keys)."
-        )
-    for number in range(reference.number) if reference.key is not None else ():
-        if replay.explains([replay.ask(reference.batch, number=number)]):
+    count = len(replay.parts)
+    for own in (
+        lambda i: lambda key: jax.random.fold_in(key, i),
+        lambda i: lambda key: jax.random.split(key, count)[i],
+    ):
+        answers = [replay.ask_with_keys(part, own(i)) for i, part in enumerate(replay.parts)]
+        if replay.explains(answers):
+            return (
+                "each device has a key of its own (axis_index folded in, or one of "
+                "split(key, devices)), so what an example draws depends on the number of devices. "
+                "Give each example its own key, by its place in the global batch (example_keys)."
+            )
+    for number in range(1, reference.number) if reference.key is not None else ():
+        if replay.explains([replay.ask(reference.batch, key=reference.key_of(number))]):
             return (
                 f"the update is the one that the random key of step {number} gives: the same key "
                 "in every step, or one that is a step late."
@@ -88,6 +91,7 @@ def moved_shards(replay: Replay) -> str:
     count = rows_of(batch)
     leaves = jax.tree_util.tree_leaves_with_path(batch)
     split = [i for i, (_, leaf) in enumerate(leaves) if np.shape(leaf)[:1] == (count,)]
+    split.sort(key=lambda i: np.size(leaves[i][1]))  # labels, say, before images
     if shards < 2 or count % shards or len(split) < 2:
         return ""
     blocks = np.arange(count).reshape(shards, -1)
@@ -96,8 +100,9 @@ def moved_shards(replay: Replay) -> str:
         if replay.explains([replay.ask(rows(batch, blocks[order].ravel(), i))]):
             name = jax.tree_util.keystr(leaves[i][0])
             return (
-                f"the shards of batch{name} meet the wrong part of the batch: the update is that of "
-                f"one device if they come in the order {', '.join(map(str, order))}."
+                f"the shards of batch{name} and those of the rest meet the wrong part of the batch: "
+                f"the update is that of one device if batch{name} comes in the order "
+                f"{', '.join(map(str, order))}."
             )
     return ""
 

@@ -23,10 +23,10 @@ class Parallel:
 
     def advance(self, batch: Any, number: int) -> tuple[Any, Any]:
         """What the step returns, finished; its state becomes this side's."""
-        self.batch, before = batch, self.state
-        extra = self.options.arguments(self.options.key, number)
-        result = run_parallel(self.step, (before, batch, *extra), number)
-        self.arguments = (before, batch, *extra)
+        key = self.options.key
+        key = None if key is None else jax.random.fold_in(key, number)
+        self.batch, self.arguments = batch, _arguments(self.state, batch, key)
+        result = run_parallel(self.step, self.arguments, number)
         self.state = result[0]
         return result
 
@@ -52,19 +52,20 @@ class Reference:
         self.state = result[0]
         return result
 
+    def key_of(self, number: int) -> jax.Array | None:
+        """The random key that step `number` takes, None if steps take none."""
+        with mesh_of_one(self.device):
+            return None if self.key is None else jax.random.fold_in(self.key, number)
+
     def run(self, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
         """What the step returns in its place `number`; nothing is kept of it."""
-        return self._run(state, batch, self._arguments(self.key, number))
+        return self._run(state, batch, self.key_of(number))
 
-    def result(
-        self, batch: Any, *, state: Any = None, key: Any = None, number: int | None = None
-    ) -> tuple[Any, Any]:
-        """What this step would have returned for another batch, state, key or place."""
+    def result(self, batch: Any, *, state: Any = None, key: Any = None) -> tuple[Any, Any]:
+        """What this step would have returned for another batch, state or key."""
         before = self.before if state is None else state
-        extra = self._arguments(
-            self.key if key is None else key, self.number if number is None else number
-        )
-        return self._run(before, on_one_device(batch, self.device), extra)
+        batch = on_one_device(batch, self.device)
+        return self._run(before, batch, self.key_of(self.number) if key is None else key)
 
     def again(self, batch: Any, **other: Any) -> dict[str, Any]:
         """The same as {path: leaf}, state and metrics together."""
@@ -74,18 +75,13 @@ class Reference:
     def computes_in(self) -> str:
         """The narrowest float that the step computes in."""
         return compute_precision(
-            self.step, (self.before, self.batch, *self._arguments(self.key, self.number))
+            self.step, _arguments(self.before, self.batch, self.key_of(self.number))
         )
 
-    def _arguments(self, key: Any, number: int) -> tuple[Any, ...]:
-        with mesh_of_one(self.device):
-            return self.options.arguments(key, number)
+    def _run(self, state: Any, batch: Any, key: jax.Array | None) -> tuple[Any, Any]:
+        arguments, alone = _arguments(state, batch, key), self.is_parallel
+        return run_reference(self.step, arguments, self.number, self.device, is_parallel=alone)
 
-    def _run(self, state: Any, batch: Any, extra: tuple[Any, ...]) -> tuple[Any, Any]:
-        return run_reference(
-            self.step,
-            (state, batch, *extra),
-            self.number,
-            self.device,
-            is_parallel=self.is_parallel,
-        )
+
+def _arguments(state: Any, batch: Any, key: jax.Array | None) -> tuple[Any, ...]:
+    return (state, batch) if key is None else (state, batch, key)

@@ -54,12 +54,15 @@ def exact(evidence: Evidence) -> str:
             f"{leaf.path} doesn't count, the reference's does: the step returns the old state "
             "(of the optimizer, say)."
         )
-    if named := times and evidence.named(times, leaf.path):
-        kind = "micro-batch" if named.kind.startswith("micro") else "device"
+    if said := times and _once_per(times, evidence):
         return (
-            f"{leaf.path} counts {times:g} where the reference counts 1 ({named.text}): it is "
-            f"reduced along with the gradients, or counts once per {kind}. A schedule that reads "
-            "it runs ahead."
+            f"{leaf.path} counts {times:g} where the reference counts 1: {said}. A schedule that "
+            "reads it runs ahead."
+        )
+    if change.new.dtype.startswith("key") and np.array_equal(change.new.value, change.old.value):
+        return (
+            f"{leaf.path} is a random key that isn't advanced, where the reference's is: every step "
+            "draws the same numbers."
         )
     return (
         f"{leaf.path}: {leaf.verdict}. Whole numbers, bools and random keys are "
@@ -104,6 +107,16 @@ def exchanged(evidence: Evidence) -> str:
                 "which pieces are gathered, scattered or permuted."
             )
     return ""
+
+
+def _once_per(times: float, evidence: Evidence) -> str:
+    sizes = evidence.sizes
+    causes = []
+    if times in sizes.of_devices():
+        causes.append("it is added up over the devices, or counts once per device")
+    if times == sizes.micro_batches > 1:
+        causes.append("it counts once per micro-batch")
+    return "; or ".join(causes)
 
 
 def counted_times(change: Change) -> float | None:

@@ -93,15 +93,13 @@ def _held(replay: Replay, change: Change, copies: tuple[Copy, ...]) -> str:
 
 
 def _along(evidence: Evidence, change: Change) -> str:
-    """The axes of a mesh of several along which the copies differ."""
+    """The axes of the mesh along which the copies differ."""
     copies = [copy for copy in change.new.copies if copy.device in evidence.places]
     names = [name for name, size in evidence.sizes.axes.items() if size > 1]
-    if len(names) < 2 or len(copies) != len(change.new.copies):
+    if len(copies) != len(change.new.copies):
         return ""
     differ = [name for name in names if _differ_along(name, names, copies, evidence)]
-    if not differ or len(differ) == len(names):
-        return ""
-    return f" over mesh axis {' and '.join(map(repr, differ))}"
+    return f" over mesh axis {' and '.join(map(repr, differ))}" if differ else ""
 
 
 def _differ_along(name: str, names: list[str], copies: list[Copy], evidence: Evidence) -> bool:
