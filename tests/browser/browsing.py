@@ -1,8 +1,8 @@
-"""A headless Chromium with axe-core, where they are: neither belongs to the course's locks.
+"""A headless Chromium with axe-core: the tests are skipped, with a reason, where it isn't found.
 
-To have these tests run: `pip install playwright`, a Chromium (CHROMIUM=/path/to/it if it isn't
-on PATH), and `npm install axe-core` in any folder, with AXE=/folder/node_modules/axe-core. The W3C's
-validator takes a Java and `npm install vnu-jar`, with VNU=/folder/node_modules/vnu-jar/.../vnu.jar.
+Playwright and axe-core come with the test extra. What they drive doesn't: any Chromium on PATH, or
+CHROMIUM=/path/to/it; BROWSER_TESTS=required makes its lack a failure. The W3C's validator takes a Java
+and `npm install vnu-jar`, with VNU=/folder/node_modules/vnu-jar/.../vnu.jar.
 """
 
 import os
@@ -20,20 +20,12 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"
 
 
 def chromium() -> str:
-    """Path of a Chromium; skips the test where there is none."""
+    """Path of a Chromium; skips the test where there is none, or fails it if it has to be there."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if not found or not Path(found).exists():
-        pytest.skip("no Chromium: install one, or set CHROMIUM to its path")
+        give_up = pytest.fail if os.environ.get("BROWSER_TESTS") == "required" else pytest.skip
+        give_up("no Chromium: install one, or set CHROMIUM to its path")
     return found
-
-
-def axe() -> Path:
-    """Path of axe.min.js; skips the test where there is none."""
-    folder = os.environ.get("AXE")
-    script = Path(folder or "node_modules/axe-core") / "axe.min.js"
-    if not script.is_file():
-        pytest.skip("no axe-core: npm install axe-core, and set AXE to its folder")
-    return script
 
 
 def validator() -> list[str]:
@@ -44,9 +36,10 @@ def validator() -> list[str]:
     return ["java", "-jar", jar]
 
 
-def violations(page, script: Path) -> list[str]:
+def violations(page) -> list[str]:
     """What axe-core finds on a page, a line each; empty if nothing."""
-    page.add_script_tag(path=str(script))
+    axe = pytest.importorskip("axe_playwright_python.base", reason="no axe-core: make setup")
+    page.add_script_tag(path=axe.AXE_FILE_PATH)
     found = page.evaluate("rules => axe.run(document, rules)", RULES)
     assert len(found["passes"]) > 10  # it did look
     return [

@@ -10,7 +10,7 @@ from lesson_files import LESSONS, in_test_profile
 @pytest.fixture(scope="module")
 def browser():
     # Not for the whole session: while it lives, nothing else in the process can use asyncio.
-    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install it")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: make setup")
     where = chromium()
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=where, args=ARGUMENTS)
