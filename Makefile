@@ -17,11 +17,14 @@ JSON    ?=
 PORT    ?=
 TESTS   ?=
 LAB_OPTIONS ?=
+QUICK   ?=
+ONLY    ?=
 export LESSONS PROFILE DEVICES PARAMS RESUME REPEAT SOLVED A B THRESHOLD JSON PORT
 
 SHELL   := /bin/sh
 VENV    := .venv$(patsubst python%,-%,$(filter-out python3 python,$(notdir $(PYTHON))))
 BIN     := $(VENV)/bin
+BENCH   := .venv-bench
 # The CUDA build of JAX where a driver answers, the small CPU build elsewhere.
 LOCK    := $(shell if nvidia-smi -L >/dev/null 2>&1; then echo requirements.txt; else echo requirements-cpu.txt; fi)
 STAMP   := $(VENV)/.installed-$(LOCK)
@@ -29,7 +32,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
            --custom-compile-command "make lock" pyproject.toml --extra lab --extra test --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check run compare plan data lab test lint notebooks lock clean
+.PHONY: help setup check run compare plan data lab test lint bench notebooks lock bench-lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -61,6 +64,9 @@ lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/python -m course_utils.headless.canonical --check
 
+bench: $(BENCH)/.installed ## measure the README's figures beside their peers and write them there: QUICK=1 ONLY="step imports"
+	@$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(ONLY),--groups $(ONLY))
+
 notebooks: $(STAMP) ## put every notebook into its committed form: REFRESH="01" re-makes the kept outputs
 	@$(BIN)/python -m course_utils.headless.canonical --fix
 
@@ -68,9 +74,21 @@ lock: $(STAMP) ## compile both requirements files from pyproject.toml
 	@$(BIN)/$(COMPILE) --extra cuda12 --output-file requirements.txt
 	@$(BIN)/$(COMPILE) --constraint requirements.txt --output-file requirements-cpu.txt
 
+bench-lock: $(STAMP) ## compile benchmarks/requirements.txt from the course's packages and requirements.in
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make bench-lock" pyproject.toml benchmarks/requirements.in \
+	  --constraint requirements-cpu.txt --output-file benchmarks/requirements.txt
+
 clean: ## delete the virtual environments, runs and caches of this folder
-	rm -rf .venv .venv-[0-9]* runs .pytest_cache .ruff_cache .ipynb_checkpoints notebooks/.ipynb_checkpoints
+	rm -rf .venv .venv-[0-9]* $(BENCH) benchmarks/quick runs .pytest_cache .ruff_cache .ipynb_checkpoints notebooks/.ipynb_checkpoints
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The peers have an environment of their own, so that nobody needs them who doesn't measure.
+$(BENCH)/.installed: benchmarks/requirements.txt
+	@echo "Setting up $(BENCH) with PyTorch, Keras and the other peers (once; several GB) ..."
+	@$(PYTHON) -m venv $(BENCH)
+	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
 
 $(STAMP): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,0 +1,83 @@
+"""Measure all groups and write down what was found: python -m benchmarks (see `make bench`)."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine, plot, readme, tables
+from benchmarks.equality import Different
+from benchmarks.group import failures, measure
+from benchmarks.groups import (
+    accuracy,
+    all_reduces,
+    compiling,
+    imports,
+    loading,
+    step,
+    weight_gradient,
+)
+from benchmarks.variant import ROOT
+from course_utils import fashion_mnist
+
+GROUPS = {
+    module.GROUP.name: module.GROUP
+    for module in (step, accuracy, loading, compiling, all_reduces, imports, weight_gradient)
+}
+HERE = ROOT / "benchmarks"
+# Figures of a few rounds, or of some groups, must not pass for those that the README quotes.
+QUICK = HERE / "quick"
+BUSY = 0.5  # processes that want a core, beside these
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return the exit status: 1 where ways differ, or where one crashed or hung."""
+    options = _parse(arguments)
+    whole = not (options.quick or options.groups)
+    groups = [GROUPS[name] for name in options.groups or GROUPS]
+    started = time.monotonic()
+    fashion_mnist.load(allow_sample=False)  # says what to do where the data set isn't whole
+    results = {"quick": options.quick, **machine.describe()}
+    if machine.load() > BUSY:
+        _say(
+            f"This machine is busy (load {machine.load():.1f}): wait, or don't believe the figures."
+        )
+    try:
+        results["groups"] = [measure(group, options.quick, _say) for group in groups]
+    except Different as error:
+        print(error, file=sys.stderr)
+        return 1
+    folder = HERE if whole else QUICK
+    save(results, folder)
+    if whole:
+        readme.write()
+    failed = [line for group in results["groups"] for line in failures(group)]
+    print("\n".join(["", *tables.claims_table(results["groups"]), *failed]))
+    minutes = (time.monotonic() - started) / 60
+    print(f"\n{minutes:.1f} minutes; written to {folder}" + (" and README.md" if whole else ""))
+    return 1 if failed else 0
+
+
+def save(results: tables.Results, folder: Path) -> None:
+    """Write results.json, results.md and results.png into `folder`."""
+    folder.mkdir(exist_ok=True)
+    (folder / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    (folder / "results.md").write_text(tables.report(results))
+    plot.draw(results, folder / "results.png")
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few rounds, written to quick/")
+    parser.add_argument("--groups", nargs="*", default=[], choices=[[], *GROUPS], metavar="GROUP")
+    return parser.parse_args(arguments)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

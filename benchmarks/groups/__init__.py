@@ -1,0 +1,1 @@
+"""What is measured: a module for each group, which says what its variants are and what is to hold."""

@@ -1,0 +1,72 @@
+"""The step's matrix products alone: what the machine allows a step at most.
+
+Three forward, three for the weights' gradients, two for the activations' (no gradient goes to the
+pixels). The operands stay the same from step to step, so caches help as much as they can.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.problem import Problem
+
+Product = tuple[np.ndarray, np.ndarray, str]  # left, right, and which of them is transposed
+
+
+def products(problem: Problem, batch_size: int) -> list[Product]:
+    """Return the operands of all products of a step, as they lie in memory."""
+    random = np.random.default_rng(2)
+
+    def noise(width: int) -> np.ndarray:
+        return random.standard_normal((batch_size, width), dtype=np.float32)
+
+    found: list[Product] = []
+    for number, (weight, _) in enumerate(problem.layers):
+        inputs, grads = noise(weight.shape[0]), noise(weight.shape[1])
+        found += [(inputs, weight, "neither"), (inputs, grads, "left")]
+        if number:
+            found.append((grads, weight, "right"))
+    return found
+
+
+def oriented(left: Any, right: Any, transposed: str) -> tuple[Any, Any]:
+    """Return the two as the product takes them; no copy is made."""
+    return left.T if transposed == "left" else left, right.T if transposed == "right" else right
+
+
+class OnOpenBLAS:
+    """By NumPy, into arrays that are there already."""
+
+    def __init__(self, problem: Problem, rule: str, rows: np.ndarray) -> None:
+        pairs = [oriented(*product) for product in products(problem, rows.shape[1])]
+        self.work = [(left, right, left @ right) for left, right in pairs]
+        self.steps = len(rows)
+
+    def epoch(self) -> None:
+        for _ in range(self.steps):
+            for left, right, out in self.work:
+                np.matmul(left, right, out=out)
+
+
+class OnJAX:
+    """By one jitted program; a transpose becomes a dimension to contract, as in a gradient."""
+
+    def __init__(self, problem: Problem, rule: str, rows: np.ndarray) -> None:
+        found = products(problem, rows.shape[1])
+        which = [transposed for _, _, transposed in found]
+        self.operands = jax.device_put([(left, right) for left, right, _ in found])
+        self.steps = len(rows)
+
+        @jax.jit
+        def program(operands: Any) -> list[jax.Array]:
+            pairs = zip(operands, which, strict=True)
+            oriented_pairs = [oriented(*pair, transposed) for pair, transposed in pairs]
+            return [left @ right for left, right in oriented_pairs]
+
+        self.program = program
+
+    def epoch(self) -> None:
+        for _ in range(self.steps):
+            done = self.program(self.operands)
+        jax.block_until_ready(done)
