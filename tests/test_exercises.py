@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from course_utils.exercises import UnknownExercise, exercise, progress, solutions
+from course_utils.exercises import UnknownExercise, exercise, progress, showing, solutions
 from course_utils.exercises.book import all_ids, definitions
 from course_utils.exercises.definition import defined
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.forms import choice, function, named, number, or_none, shape
 from course_utils.exercises.forms import whole_number as whole
-from course_utils.exercises.judging import judge
+from course_utils.exercises.judging import Outcome, judge
 
 
 def small(form, check):
@@ -60,7 +60,7 @@ def test_an_answer_that_is_half_done_says_what_is_open():
     outcome = judged({"rows": 3, "columns": ...})
     assert (outcome.status, outcome.message) == (
         "not attempted",
-        "Not complete yet: columns still is ...",
+        "Not complete yet. Still to be filled in: columns.",
     )
 
 
@@ -233,6 +233,23 @@ def test_without_the_solutions_their_place_is_named(monkeypatch, tmp_path, capsy
     (tmp_path / "lesson_01.py").write_text("# %% exercise:01.1\n1\n")
     exercise("01.3").solution()
     assert "has none for exercise 01.3" in capsys.readouterr().out
+
+
+def test_what_is_code_is_shown_as_code_and_what_a_learner_wrote_is_never_html(monkeypatch):
+    shown = []
+    monkeypatch.setattr(showing, "publish", lambda *bundle: shown.append(bundle))
+    outcome = Outcome("error", "Use `a < b`, not <b>.", 'line 1: x = "<script>"')
+    showing.show_outcome("00.1", outcome, 1, "")
+    ((text, rich, data),) = shown
+    assert "Use `a < b`, not <b>." in text
+    assert ">a &lt; b</code>, not &lt;b&gt;." in rich
+    assert "<script>" not in rich
+    assert data[showing.EXERCISE] == {
+        "id": "00.1",
+        "status": "error",
+        "attempts": 1,
+        "message": "Use `a < b`, not <b>.",
+    }
 
 
 # Progress

@@ -55,13 +55,12 @@ def judge(exercise: Definition, answer: Any, context: dict[str, Any]) -> Outcome
 
 def _still_open(id: str, names: list[str], gaps: int) -> str:
     if len(names) < gaps:
-        return (
-            f"Not complete yet: {', '.join(names)} still {'is' if len(names) == 1 else 'are'} ..."
-        )
-    gap = (
-        "each ... in the cell by your answers" if gaps > 1 else "the ... in the cell by your answer"
+        return f"Not complete yet. Still to be filled in: {', '.join(names)}."
+    gap, answer = ("each `...`", "an answer") if gaps > 1 else ("the `...`", "your answer")
+    return (
+        f"Not attempted yet. Replace {gap} in this cell by {answer} and run the cell again; "
+        f'`exercise("{id}").hint()` helps.'
     )
-    return f'Not attempted yet. Replace {gap} and run it; exercise("{id}").hint() helps.'
 
 
 def _raised(exercise: Definition, answer: Any, error: BaseException) -> Outcome:

@@ -1,6 +1,7 @@
 """What a learner sees of an exercise: one callout, and code below it where there is any."""
 
 import html
+import re
 from typing import Any
 
 from course_utils.display import callout, publish
@@ -15,10 +16,13 @@ _SIGNS = {
     "wrong": ("✗", " not yet right", "warn"),
     "error": ("✗", " stopped by an error", "bad"),
 }
-_CODE = (
+_BLOCK = (
     "color:inherit;background:rgba(128,128,128,0.12);padding:0.5em 0.8em;margin:0.3em 0;"
     "overflow-x:auto;line-height:1.4"
 )
+_WORD = "color:inherit;background:rgba(128,128,128,0.15);padding:0 0.25em;border-radius:3px"
+# A theme may paint the background of code as that of the page, in patches on ours.
+_PLAIN = "color:inherit;background:transparent;padding:0"
 
 
 def show_outcome(id: str, outcome: Outcome, attempts: int, progress: str) -> None:
@@ -50,8 +54,10 @@ def show_missing(id: str, message: str) -> None:
 
 def _publish(shown: tuple[str, str], code: str = "", data: dict[str, Any] | None = None) -> None:
     text, rich = shown
+    rich = re.sub(r"`([^`<>]+)`", rf'<code style="{_WORD}">\1</code>', rich)
     if code:
-        text = "\n".join([text, *(f"    {line}" for line in code.splitlines())])
+        text = "\n".join([text, *(f"    {line}".rstrip() for line in code.splitlines())])
         # tabindex: who has no mouse can scroll it, too
-        rich += f'<pre tabindex="0" style="{_CODE}"><code>{html.escape(code)}</code></pre>'
+        block = f'<code style="{_PLAIN}">{html.escape(code)}</code>'
+        rich += f'<pre tabindex="0" style="{_BLOCK}">{block}</pre>'
     publish(text, rich, data)
