@@ -119,8 +119,10 @@ def _table_html(headers, cells, title, aligns):
             f'<tr style="{ROW}"><td colspan="{len(headers)}" align="left" style="{empty}">'
             "<em>no rows</em></td></tr>"
         )
+    # As wide as a title of up to 40 bold characters, so that a narrow table doesn't break it.
+    least = f";min-width:min(100%,{1.5 + 0.65 * min(40, width(title)):.1f}em)" if title else ""
     return (
-        f'<table style="{TABLE}">{caption}<thead><tr style="{ROW}">{head}</tr></thead>'
+        f'<table style="{TABLE}{least}">{caption}<thead><tr style="{ROW}">{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
 
