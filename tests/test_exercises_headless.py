@@ -64,6 +64,7 @@ def test_a_run_with_the_solutions_says_that_all_are_solved(tmp_path):
     assert lab.results()["notebooks"][0]["exercises"] == {"01.3": "solved"}
     assert lab.results()["environment"]["solved"] is True
     assert "1/1" in said
+    assert "every exercise with its solution" in (lab.latest / "index.html").read_text()
     assert GAP in (lab.notebooks / "01_small.ipynb").read_text().replace('\\"', '"')
 
 

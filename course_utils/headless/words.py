@@ -79,6 +79,8 @@ def headline(environment: dict[str, Any]) -> list[str]:
     facts = [f"{name} {version}" for name, version in versions if version]
     if devices := _devices(environment, briefly=True):
         facts.append(devices)
+    if environment.get("solved"):
+        facts.append("every exercise with its solution")
     if environment.get("git_commit"):
         facts.append(f"commit {environment['git_commit'][:9]}")
     return facts
