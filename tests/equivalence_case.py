@@ -15,12 +15,13 @@ class Case:
     """A parallel step: what is special about it, and how it is compared.
 
     `build` makes the arguments of assert_equal_to_one_device for so many devices. For a wrong step
-    `words` is what a helpful report says of it; () where none is expected to find the cause.
+    `words` is what a helpful report says of it, `refused` that the step can't run at all.
     """
 
     name: str
     build: Callable[[int], dict[str, Any]]
     words: tuple[str, ...] = ()
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ def outcome(case: Case, devices: int) -> Outcome:
         said = failure.report.suggestion
         return Outcome(True, said, all(word in said for word in case.words))
     except ValueError as error:
+        if not case.refused:
+            raise
         return Outcome(True, str(error), all(word in str(error) for word in case.words))
     return Outcome(False, str(report), False)
 
@@ -50,9 +53,9 @@ def outcome(case: Case, devices: int) -> Outcome:
 def cases(found: list[Case]) -> Callable[..., Callable[[Callable], Callable]]:
     """A decorator that adds a function of the number of devices to `found`."""
 
-    def add(name: str, *words: str) -> Callable[[Callable], Callable]:
+    def add(name: str, *words: str, refused: bool = False) -> Callable[[Callable], Callable]:
         def register(build: Callable) -> Callable:
-            found.append(Case(name, build, words))
+            found.append(Case(name, build, words, refused))
             return build
 
         return register

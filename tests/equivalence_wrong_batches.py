@@ -27,7 +27,7 @@ BATCHES: list[Case] = []
 wrong = cases(BATCHES)
 
 
-@wrong("labels of the next shard", "['y'] meet the wrong part of the batch", "order")
+@wrong("labels of the next shard", "batch['y'] and those of the rest meet the wrong part", "order")
 def _(n):
     ring = [(i, (i + 1) % n) for i in range(n)]
 
@@ -37,7 +37,10 @@ def _(n):
     return compared(n, local)
 
 
-@wrong("labels replicated, and each device takes the first ones", "['y'] meet the wrong part")
+@wrong(
+    "labels replicated, and each device takes the first ones",
+    "batch['y'] and those of the rest meet the wrong part",
+)
 def _(n):
     def local(params, batch):
         labels = jax.lax.all_gather(batch["y"], "data", tiled=True)
@@ -46,7 +49,7 @@ def _(n):
     return compared(n, local)
 
 
-@wrong("two shards' labels swapped", "['y'] meet the wrong part of the batch")
+@wrong("two shards' labels swapped", "batch['y'] and those of the rest meet the wrong part")
 def _(n):
     order = [(i, i) for i in range(n - 2)] + [(n - 2, n - 1), (n - 1, n - 2)]
 
@@ -167,11 +170,20 @@ def _(n):
     )
 
 
-@wrong("keys by the device's index and count, not the example's", "random numbers", "example_keys")
+@wrong("one of split(key, devices) for each device", "each device has a key of its own")
 def _(n):
-    return keyed(
-        n, lambda key, m: jax.random.split(jax.random.fold_in(key, jax.lax.axis_index("data")), m)
-    )
+    def own(key, examples):
+        return example_keys(jax.random.split(key, n)[jax.lax.axis_index("data")], examples)
+
+    return keyed(n, own)
+
+
+@wrong("a generator of the device's own numbers", "random numbers", "example_keys")
+def _(n):
+    def own(key, examples):
+        return jax.random.split(jax.random.fold_in(key, jax.lax.axis_index("data")), examples)
+
+    return keyed(n, own)
 
 
 @wrong("the same key in every step", "random key of step 1", "the same key in every step")
@@ -181,7 +193,7 @@ def _(n):
     return arguments | {"step": lambda state, batch, key: step(state, batch, first)}
 
 
-@wrong("a key in the state that isn't advanced", "random keys are compared exactly")
+@wrong("a key in the state that isn't advanced", "a random key that isn't advanced")
 def _(n):
     mesh = make_mesh(n)
 

@@ -95,8 +95,8 @@ def moved_shards(replay: Replay) -> str:
     if shards < 2 or count % shards or len(split) < 2:
         return ""
     blocks = np.arange(count).reshape(shards, -1)
-    trials = itertools.product(_orders(shards), split)
-    for order, i in itertools.islice(trials, _MOST_REPLAYS):
+    trials = itertools.product(split, _orders(shards))
+    for i, order in itertools.islice(trials, _MOST_REPLAYS):
         if replay.explains([replay.ask(rows(batch, blocks[order].ravel(), i))]):
             name = jax.tree_util.keystr(leaves[i][0])
             return (

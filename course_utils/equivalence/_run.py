@@ -16,7 +16,7 @@ def run_parallel(step: Step, arguments: tuple[Any, ...], number: int) -> tuple[A
     """`step(*arguments)` on copies, which it may donate; finished before anything else is queued.
 
     Raises:
-        ValueError: the batch doesn't divide by the mesh.
+        ValueError: the batch doesn't divide by the mesh, or an array is used after its donation.
         TypeError: the step doesn't return a pair.
     """
     try:
@@ -28,6 +28,12 @@ def run_parallel(step: Step, arguments: tuple[Any, ...], number: int) -> tuple[A
                 f"over; the batch's shapes are {_shapes(arguments[1])}. Leave a short last batch out, "
                 "or pad it (pad_batch) and give the step a mask. JAX says: "
                 + str(error).split("\n\n")[0]
+            ) from error
+        if "has been deleted" in str(error):
+            raise ValueError(
+                f"In step {number} the parallel step uses an array again that it has donated before "
+                "(donate_argnums): use what the donating function returns, or don't donate. JAX "
+                f"says: {error}"
             ) from error
         error.add_note(f"Raised by the parallel step, in step {number} of the comparison.")
         raise

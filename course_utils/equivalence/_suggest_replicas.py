@@ -50,7 +50,8 @@ def _unreduced(replay: Replay, change: Change) -> str:
         return ""
     held = _held(replay, change, copies)
     for how, total in _reductions(change, copies):
-        if norm(total - change.ref_update) <= 0.02 * norm(change.ref_update) + change.rounding:
+        rounding = change.rounding if change.new.inexact else 0.0
+        if norm(total - change.ref_update) <= 0.02 * norm(change.ref_update) + rounding:
             return (
                 f"{change.path} lacks a reduction{_along(replay.evidence, change)}: {held}, and the "
                 f"{how} over the devices is what one device gets. Reduce it with {_VERBS[how]} "
