@@ -137,6 +137,7 @@ class Lesson:
 
     def take_picture(self, name: str) -> None:
         """Keep a picture of the whole lesson, top to bottom, under runs/browser/."""
+        self.window.resize()  # a narrower window has a longer page
         self.window.resize(height=self.ask("height") + AROUND)
         self.ask("scrollToTop")
         PICTURES.mkdir(parents=True, exist_ok=True)
