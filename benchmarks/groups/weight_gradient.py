@@ -6,6 +6,7 @@ from benchmarks.crew import Crew
 from benchmarks.figures import Rounds, claim, samples
 from benchmarks.group import Group, Say
 from benchmarks.groups import step
+from benchmarks.steps.timed import TIME
 from benchmarks.variant import Variant
 
 
@@ -51,7 +52,7 @@ GROUP = Group(
         "other ways; all but two are proved to compute the same."
     ),
     variants=(*step.LIMITS, FUSED, *EQUAL, ROUNDED, BARE),
-    columns=(step.TIME, step.FRACTION),
+    columns=(TIME, step.FRACTION),
     rounds=9,
     quick_rounds=3,
     claims=claims,

@@ -27,6 +27,8 @@ def optimizer(rule: str) -> optax.GradientTransformation:
 class _Loop:
     """What the JAX loops share: a committed state, and how to see its parameters."""
 
+    loss = staticmethod(mlp.loss_and_accuracy)
+
     def __init__(self, problem: Problem, rule: str) -> None:
         self.rule = self.make_rule(rule)
         self.device = jax.devices()[0]
@@ -49,7 +51,7 @@ class SourceLoop(_Loop):
     def __init__(self, problem: Problem, rule: str, rows: np.ndarray) -> None:
         super().__init__(problem, rule)
         self.x_batches, self.y_batches = jax.device_put(problem.stacks(rows), self.device)
-        self.step = mlp.make_train_step(mlp.loss_and_accuracy, self.rule)
+        self.step = mlp.make_train_step(self.loss, self.rule)
 
     def epoch(self) -> None:
         self.metrics = []
@@ -66,7 +68,7 @@ class Lesson01(_Loop):
         super().__init__(problem, rule)
         stacks = zip(*problem.stacks(rows), strict=True)
         self.batches = [jax.device_put(batch, self.device) for batch in stacks]
-        self.step = mlp.make_train_step(mlp.loss_and_accuracy, self.rule)
+        self.step = mlp.make_train_step(self.loss, self.rule)
 
     def epoch(self) -> None:
         self.metrics = []
@@ -79,7 +81,6 @@ class Lesson01(_Loop):
 class Fused(_Loop):
     """Lesson 10's: the epoch is one program over bytes. Timed it draws a new order each epoch."""
 
-    loss = staticmethod(mlp.loss_and_accuracy)
     prepare = staticmethod(mlp.to_model_input)
 
     def __init__(self, problem: Problem, rule: str, rows: np.ndarray) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from benchmarks import problem
 from benchmarks.problem import SGD_STEPS, Layers
 
+TIME = "ms per step"
+
 
 class Timed:
     """What runs in the process of one way to train."""
@@ -38,7 +40,7 @@ class Timed:
             start = time.perf_counter()
             self._timed.epoch()
             elapsed = time.perf_counter() - start
-        return {"ms per step": 1000 * elapsed / len(self._problem.rows)}
+        return {TIME: 1000 * elapsed / len(self._problem.rows)}
 
 
 @contextlib.contextmanager

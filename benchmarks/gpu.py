@@ -1,0 +1,150 @@
+"""The JAX figures on one GPU: python benchmarks/gpu.py [--write].
+
+Needs Python with JAX and Optax and nothing else, no network and no installation: what it takes of the
+course lies beside it. The data set comes from FASHION_MNIST_DIR or the system's package; without
+either from the sample in course_utils, which the table then says. On a CPU it runs too, to be
+tested. Prints a Markdown table; --write also puts it where README.md takes it from.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import jax
+
+from benchmarks import equality, gpu_steps, problem, tables
+from benchmarks.figures import figure, paired_ratio, per_variant
+from benchmarks.steps.timed import TIME
+from benchmarks.tasks import accuracy, compiling
+from benchmarks.variant import ROOT
+from course_utils import fashion_mnist, timing
+
+
+def main() -> None:
+    options = _parse()
+    # Before JAX starts its backend: the processes that compile share the GPU with this one.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ["FASHION_MNIST_SOURCES"] = "directory,package,sample"  # no network, no cache
+    if options.compile_in:
+        print(json.dumps(compile_once(options.compile_in)))
+        return
+    device = jax.devices()[0]
+    data = fashion_mnist.load()
+    images, labels = (a[: options.examples] for a in (data.train_images, data.train_labels))
+    lines = [f"**{device.device_kind}**, JAX {jax.__version__}, data: {data.source}", ""]
+    lines += products(options.matmul)
+    lines += steps(problem.make(images, labels, problem.BATCH_SIZE, problem.SIZES), options.rounds)
+    lines += compiles(options.rounds)
+    lines += times_to_accuracy(options.rounds, data.complete)
+    text = "\n".join(lines).rstrip() + "\n"
+    print(text)
+    if options.write:
+        (ROOT / "benchmarks/results-gpu.md").write_text(text)
+
+
+def products(size: int) -> list[str]:
+    """How fast a large matrix product is in each kind of number."""
+    _say("matrix products")
+    rows = []
+    for label, dtype, precision in gpu_steps.KINDS:
+        with jax.default_matmul_precision(precision):
+            rate = timing.matmul_rate(dtype, size)
+        rows.append(f"| {label} | {tables.number(rate / 1e12)} |")
+    return [f"| product of {size:,} x {size:,} | TFLOP/s |", "| --- | ---: |", *rows, ""]
+
+
+def steps(task: problem.Problem, rounds: int) -> list[str]:
+    """The step, in loops and in kinds of numbers, in turns; first proved equal in float32."""
+    _say("the step")
+    compared = gpu_steps.differences(task)
+    equality.judge([row for row in compared if row["name"].endswith(gpu_steps.EXACT)])
+    found = gpu_steps.measure(task, rounds)
+    figures = per_variant(found)
+    head = ["| the step of 512 examples | ms | examples/s | times the source loop | difference |"]
+    lines = [*head, "| --- | ---: | ---: | ---: | ---: |"]
+    for row in compared:
+        name = row["name"]
+        each = figures[name][TIME]
+        ratio = paired_ratio(found, gpu_steps.BASE, name, TIME)
+        rate = tables.number(1000 * problem.BATCH_SIZE / each["median"])
+        lines.append(
+            f"| {name} | {tables.spread(each)} | {rate} | {tables.spread(ratio)} "
+            f"| {row['difference']:.0e} |"
+        )
+    return [*lines, "", gpu_steps.NOTE, ""]
+
+
+def compiles(rounds: int) -> list[str]:
+    """Compile in new processes, with an empty folder and with one that an earlier one filled."""
+    with tempfile.TemporaryDirectory() as folder:
+        _say("compiling")
+        _in_new_process(f"{folder}/filled")
+        pairs = [
+            (_in_new_process(f"{folder}/{number}"), _in_new_process(f"{folder}/filled"))
+            for number in range(min(rounds, 5))
+        ]
+    lines = ["| compiling the step | ms to compile |", "| --- | ---: |"]
+    for label, times in zip(("cold", "warm"), zip(*pairs, strict=True), strict=True):
+        lines.append(
+            f"| {label} | {tables.spread(figure([t[compiling.COMPILE] for t in times]))} |"
+        )
+    return [*lines, ""]
+
+
+def times_to_accuracy(rounds: int, complete: bool) -> list[str]:
+    """Train to 88, 89 and 90 % with the source lab's recipe and with lesson 10's."""
+    runs = {"source lab's recipe": accuracy.SourceRecipe()}
+    for run in runs.values():
+        run.prepare()
+    found: list[dict[str, Any]] = []
+    for number in range(min(rounds, 5)):
+        _say(f"time to accuracy {number + 1}")
+        found.append({name: run.round() for name, run in runs.items()})
+    columns = [accuracy.SECONDS, accuracy.FINAL, *map(accuracy.to_reach, accuracy.TARGETS)]
+    lines = ["| recipe | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
+    for name, each in per_variant(found).items():
+        cells = [tables.spread(each[c]) if c in each else "not reached" for c in columns]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    where = (
+        [] if complete else ["This is the bundled sample: accuracies of the whole are higher.", ""]
+    )
+    return [*lines, "", *where]
+
+
+def compile_once(folder: str) -> dict[str, float]:
+    """What a new process does: compile the step, with this folder as the cache."""
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return compiling.first_step()
+
+
+def _in_new_process(folder: str) -> dict[str, float]:
+    command = [sys.executable, __file__, "--compile-in", folder]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="keep the table for README.md")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--matmul", type=int, default=8192, help="rows of the large product")
+    parser.add_argument("--examples", type=int, default=60_000, help="training images at most")
+    parser.add_argument("--compile-in", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _say(line: str) -> None:
+    print(f"{line} ...", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
