@@ -180,8 +180,9 @@ def test_an_unknown_id_lists_those_of_the_lesson():
         exercise("01.9")
     with pytest.raises(UnknownExercise, match=r"begin with the number of their lesson: .*01, "):
         exercise("5.1")
-    with pytest.raises(UnknownExercise, match="named by text"):
-        exercise(5.1)
+    for other in (5.1, ["05.1"], None):
+        with pytest.raises(UnknownExercise, match="named by text"):
+            exercise(other)
 
 
 def test_ids_are_found_without_a_list_of_them():

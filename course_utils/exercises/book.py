@@ -20,7 +20,6 @@ class UnknownExercise(LookupError):
         return [f"{type(self).__name__}: {self}"]
 
 
-@functools.cache
 def exercise(id: str) -> Exercise:
     """The exercise of this id, such as "05.2"; the same object at every call.
 
@@ -29,11 +28,17 @@ def exercise(id: str) -> Exercise:
     """
     if not isinstance(id, str):
         raise UnknownExercise(f"An exercise is named by text, such as '05.2', not by {id!r}.")
-    known = definitions(id.partition(".")[0])
-    if id not in known:
+    if id not in all_ids():
+        known = definitions(id.partition(".")[0])
         there = f"that lesson has {', '.join(known)}" if known else _lessons()
         raise UnknownExercise(f"There is no exercise {id!r}; {there}.")
-    return Exercise(known[id], all_ids())
+    return _one(id)
+
+
+@functools.cache
+def _one(id: str) -> Exercise:
+    # Kept for as long as the kernel lives: it remembers which hint comes next.
+    return Exercise(definitions(id.partition(".")[0])[id], all_ids())
 
 
 def _lessons() -> str:
