@@ -6,6 +6,8 @@ from browsing import ARGUMENTS, chromium
 from lab_server import jupyter_lab
 from lesson_files import LESSONS, in_test_profile
 
+pytest.register_assert_rewrite("lesson_promises")
+
 
 @pytest.fixture(scope="module")
 def browser():

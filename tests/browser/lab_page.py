@@ -1,5 +1,6 @@
 """A lesson open in JupyterLab: what a person does with it, and what they see."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,3 +144,12 @@ class Lesson:
         PICTURES.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=PICTURES / f"{name}.png")
         self.window.resize()
+
+
+def opened_and_run(name: str, browser: "Browser", server: Server) -> Iterator[Lesson]:
+    """A lesson in a window of its own, run to its end; its kernels end with it."""
+    with Window(browser, server) as window:
+        lesson = window.open(f"notebooks/{name}")
+        lesson.run_all()
+        yield lesson
+    server.end_kernels()

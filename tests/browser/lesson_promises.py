@@ -1,12 +1,12 @@
-"""Each lesson in JupyterLab, in Chromium: it runs to its end, and what it shows can be read.
+"""What each lesson promises in JupyterLab, in Chromium: it runs to its end, and can be read.
 
-In the small `test` profile. What a lesson looks like is kept under runs/browser/, for eyes.
+In the small `test` profile. What a lesson looks like is kept under runs/browser/, for eyes. Two test
+files take half of the lessons each, so that two workers share them.
 """
 
 import re
 
 import pytest
-from lab_page import Window
 from lesson_files import LESSONS
 
 from course_utils.exercises import solutions
@@ -16,16 +16,6 @@ from course_utils.headless import navigation
 WIDTHS = (1280, 1600)
 TALLEST = 1500  # pixels below one cell, not counting plots: about two screens
 MOST_LINES = 60  # of plain text below one cell
-
-
-@pytest.fixture(scope="module", params=LESSONS, ids=lambda path: path.stem)
-def lesson(request, browser, server):
-    """A lesson that has been opened and run."""
-    with Window(browser, server) as window:
-        lesson = window.open(f"notebooks/{request.param.name}")
-        lesson.run_all()
-        yield lesson
-    server.end_kernels()
 
 
 def test_run_all_reaches_the_last_cell_without_an_error(lesson):
