@@ -11,8 +11,9 @@ def number(value: float) -> str:
     """A number in three significant digits, or as it is where it is whole and small."""
     if value == 0 or (float(value).is_integer() and abs(value) < 1000):
         return f"{value:.0f}"
-    digits = 2 - math.floor(math.log10(abs(value)))
-    return f"{round(value, digits):,.{max(0, digits)}f}"
+    rounded = float(f"{value:.3g}")
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
 
 
 def spread(figure: Mapping[str, float]) -> str:

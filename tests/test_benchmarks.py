@@ -1,0 +1,448 @@
+"""The benchmarks: fair turns, honest statistics, a gate that names who differs, no figure by hand."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import bench_variants
+import numpy as np
+import pytest
+from process_marks import Mark
+
+from benchmarks import __main__ as command
+from benchmarks import equality, figures, group, plot, problem, readme, tables
+from benchmarks.crew import Crew
+from benchmarks.groups import imports, step
+from benchmarks.variant import ROOT, Variant
+
+HERE = Path(__file__).parent
+
+
+def variant(kind, name="", *arguments, **options):
+    """A variant of bench_variants, which its process finds through PYTHONPATH."""
+    target = f"bench_variants:{kind}"
+    environment = {"PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}"} | options.pop("environment", {})
+    return Variant(
+        name or kind, f"the {kind}", target, arguments, environment=environment, **options
+    )
+
+
+def small_group(*variants, **options):
+    defaults = {
+        "name": "small",
+        "title": "Small",
+        "how": "In turns.",
+        "columns": ["rounds"],
+        "rounds": 3,
+        "quick_rounds": 2,
+        "claims": lambda rounds: [],
+        "patience": 20,
+    }
+    return group.Group(variants=variants, **defaults | options)
+
+
+def silent(line):
+    pass
+
+
+# --- statistics
+
+
+def test_a_figure_is_the_median_with_the_extremes_and_their_number():
+    assert figures.figure([3.0, 1.0, 100.0]) == {"median": 3.0, "min": 1.0, "max": 100.0, "n": 3}
+    with pytest.raises(ValueError, match="at least one sample"):
+        figures.figure([])
+
+
+def test_figures_are_kept_for_each_variant_and_quantity():
+    rounds = [{"a": {"ms": 1, "MB": 7}, "b": {"ms": 5}}, {"a": {"ms": 3}}]
+    found = figures.per_variant(rounds)
+    assert found["a"]["ms"] == {"median": 2, "min": 1, "max": 3, "n": 2}
+    assert found["a"]["MB"]["n"] == 1
+    assert found["b"]["ms"]["n"] == 1
+
+
+def test_ratios_pair_what_one_round_measured():
+    # A busy second round slows both: the ratio doesn't see it. The third lacks one side.
+    rounds = [
+        {"a": {"ms": 2}, "b": {"ms": 1}},
+        {"a": {"ms": 20}, "b": {"ms": 10}},
+        {"a": {"ms": 9}},
+    ]
+    assert figures.paired_ratio(rounds, "a", "b", "ms") == {"median": 2, "min": 2, "max": 2, "n": 2}
+    assert figures.paired_ratio(rounds, "a", "missing", "ms") is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "median", "holds"),
+    [(">=", 1.3, True), (">=", 1.29, False), ("<=", 1.3, True), ("<=", 1.31, False)],
+)
+def test_a_claim_is_judged_by_its_median(relation, median, holds):
+    found = {"median": median, "min": 0, "max": 9, "n": 5}
+    claim = figures.claim("faster", found, relation, 1.3)
+    assert claim == {"text": "faster", "figure": found, "wanted": f"{relation} 1.3", "holds": holds}
+
+
+def test_a_claim_does_not_hold_if_a_round_never_got_there():
+    found = figures.figure([2.0, 2.0])
+    assert figures.claim("soon", found, "<=", 3, of=2)["holds"]
+    assert not figures.claim("soon", found, "<=", 3, of=3)["holds"]
+    assert figures.claim("soon", None, "<=", 3) is None
+
+
+def test_the_step_is_set_against_the_faster_matmuls_of_the_same_round():
+    answers = {
+        name: {step.TIME: t} for name, t in (("matmuls-openblas", 2.0), ("matmuls-jax", 3.0))
+    }
+    answers["fused"] = {step.TIME: 2.5}
+    assert step.derive(answers)["fused"][step.FRACTION] == pytest.approx(0.8)
+    assert answers["fused"][step.RATE] == pytest.approx(512 / 0.0025)
+
+
+# --- processes
+
+
+def test_each_variant_has_a_process_that_lives_through_its_rounds():
+    found = group.measure(
+        small_group(variant("Steady", "one"), variant("Steady", "two", "x"), facts=True),
+        quick=False,
+        say=silent,
+    )
+    one, two = found["rows"]
+    assert one["figures"]["rounds"] == {"median": 2, "min": 1, "max": 3, "n": 3}
+    assert one["figures"]["process"]["min"] == one["figures"]["process"]["max"]
+    assert one["figures"]["process"] != two["figures"]["process"]
+    assert two["facts"] == {"arguments": ["x"]}
+
+
+def test_fresh_variants_get_a_new_process_each_round():
+    fresh = small_group(variant("Steady"), fresh=True, prepared=False)
+    (row,) = group.measure(fresh, quick=True, say=silent)["rows"]
+    assert row["figures"]["rounds"] == {"median": 1, "min": 1, "max": 1, "n": 2}
+    assert row["figures"]["process"]["min"] != row["figures"]["process"]["max"]
+
+
+def test_turns_alternate_their_order():
+    order = []
+
+    class Watched(Crew):
+        def _worker(self, variant):
+            order.append(variant.name)
+            return super()._worker(variant)
+
+    with Watched([variant("Steady", "one"), variant("Steady", "two")]) as crew:
+        crew.each("round")
+        crew.each("round")
+    assert order == ["one", "two", "two", "one"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("Raises", "ValueError: no batch | left"),
+        ("Crashes", "its process ended with status 7: about to fall over"),
+        ("Hangs", "no answer within 3 s: ended"),
+        ("Unheard", "AttributeError: module 'bench_variants' has no attribute 'Unheard'"),
+    ],
+)
+def test_a_variant_in_trouble_is_a_row_with_its_error_and_leaves_nothing(kind, says):
+    mark = Mark()
+    troubled = variant(kind, environment=mark.environment)
+    patient = small_group(variant("Steady"), troubled, prepared=False, patience=3)
+    found = group.measure(patient, quick=True, say=silent)
+    well, ill = found["rows"]
+    assert well["error"] is None
+    assert well["figures"]["rounds"]["n"] == 2
+    assert ill["error"] == says
+    assert ill["figures"] == {}
+    assert group.failures(found) == [f"small: the {kind}: {says}"]
+    assert not mark.wait_until_gone()
+
+
+def test_a_peer_that_is_not_installed_is_a_row_and_no_failure():
+    absent = variant("Steady", needs="a_package_that_nobody_has")
+    found = group.measure(small_group(absent), quick=True, say=silent)
+    assert found["rows"][0]["error"] == "not installed"
+    assert group.failures(found) == []
+    assert "not installed" in "\n".join(tables.group_table(found | {"columns": ["rounds"]}))
+
+
+def test_limits_that_others_set_do_not_reach_the_variants(monkeypatch, tmp_path):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "8")
+    environment = variant("Steady").process_environment(tmp_path)
+    assert not {"OMP_NUM_THREADS", "JAX_NUM_CPU_DEVICES"} & set(environment)
+
+
+# --- the gate
+
+
+def gate(*ways):
+    """The comparison of the group `step`, among these ways."""
+    reference = variant("Train", "reference", "reference")
+    with pytest.MonkeyPatch.context() as patch, Crew(ways, patience=60) as crew:
+        patch.setattr(step, "REFERENCE", reference)
+        return step.compare_those(ways, {}, crew, silent)
+
+
+def test_ways_that_compute_the_same_pass():
+    (row,) = gate(variant("Train", "good"))
+    assert row["name"] == "good"
+    assert 0 < row["difference"] < equality.TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("fault", "leaf"), [("off", "W of layer 1: 1.0e-03"), ("nan", "b of layer 2: nan")]
+)
+def test_a_way_that_differs_is_named_and_nothing_is_timed(fault, leaf):
+    with pytest.raises(equality.Different, match=r"Nothing was timed") as raised:
+        gate(variant("Train", "good"), variant("Train", "bad", fault))
+    assert f"bad ({leaf})" in str(raised.value)
+    assert "good" not in str(raised.value)
+
+
+def test_a_run_with_a_way_that_differs_ends_with_status_1(monkeypatch, capsys):
+    ways = (variant("Train", "bad", "off"),)
+    check = lambda crew, say: step.compare_those(ways, {}, crew, say)  # noqa: E731
+    monkeypatch.setattr(step, "REFERENCE", variant("Train", "reference", "reference"))
+    monkeypatch.setitem(command.GROUPS, "step", small_group(*ways, check=check))
+    monkeypatch.setattr(command.fashion_mnist, "load", lambda allow_sample: None)
+    assert command.main(["--quick", "--groups", "step"]) == 1
+    assert "bad (W of layer 1" in capsys.readouterr().err
+
+
+def test_fewer_bits_are_accepted_only_where_they_are_announced():
+    rows = [{"name": "low", "leaf": "W of layer 0", "difference": 4e-3}]
+    equality.judge(rows, {"low": 0.05})
+    with pytest.raises(equality.Different, match="low"):
+        equality.judge(rows, {"other": 0.05})
+
+
+def test_a_leaf_of_the_wrong_shape_differs():
+    start = problem.initial_layers((4, 3, 2))
+    moved = [(weight + 1, bias + 1) for weight, bias in start]
+    turned = [(weight.T, bias) for weight, bias in moved]
+    (row,) = equality.differences(start, moved, {"turned": turned})
+    assert row["difference"] == np.inf
+
+
+WAYS_HERE = {way.name: way.arguments for way in step.WAYS if way.name not in ("torch-compile",)}
+
+
+@pytest.mark.parametrize("name", WAYS_HERE)
+def test_each_way_takes_the_same_steps(name):
+    way = next(way for way in step.WAYS if way.name == name)
+    if way.needs:
+        pytest.importorskip(way.needs)
+    module, _, kind = way.arguments[0].partition(":")
+    make = getattr(pytest.importorskip(module), kind)
+    task = bench_variants.small_problem()
+    rows = task.rows[: problem.SGD_STEPS]
+    trained = {}
+    for name, options in (("reference", ("float64",)), (way.name, way.arguments[1:])):
+        chosen = bench_variants.numpy_loop.Loop if name == "reference" else make
+        run = chosen(task, "sgd", rows, *options)
+        run.epoch()
+        trained[name] = run.parameters()
+    rows = equality.differences(task.layers, trained.pop("reference"), trained)
+    equality.judge(rows)
+
+
+# --- what is written
+
+
+def results(**row):
+    """A small run's results."""
+    figure = {"median": 4.123456, "min": 3.9, "max": 12345.6, "n": 5}
+    rows = [
+        {"name": "fused", "label": "ours", "error": None, "figures": {"ms": figure}, "facts": {}},
+        {"name": "x", "label": "x", "error": "not installed", "figures": {}, "facts": {}} | row,
+    ]
+    one = {
+        "name": "step",
+        "title": "The step",
+        "how": "In turns.",
+        "columns": ["ms", step.FRACTION],
+        "compared": [],
+        "rows": rows,
+        "claims": [figures.claim("faster", figure, ">=", 1.3)],
+    }
+    return {
+        "machine": {"processor": "A", "cores": 2, "memory GB": 24, "system": "Linux x86_64"},
+        "versions": {"jax": "0.10.2", "torch": None},
+        "date": "2026-01-02 03:04 UTC",
+        "commit": "abc",
+        "groups": [one],
+    }
+
+
+def test_the_readme_says_what_was_measured_and_where():
+    text = readme.section(results(), None)
+    assert "| ours | 4.12 (3.90\u201312,300) |" in text
+    assert "| x | not installed |" in text
+    assert "| faster | >= 1.3 | 4.12 (3.90\u201312,300) | yes |" in text
+    assert "2 cores of A, 24 GB, Linux x86_64, on 2026-01-02 03:04 UTC at commit abc" in text
+    assert "jax 0.10.2" in text
+    assert "torch" not in text
+    assert "Figures on a GPU are still to be measured." in text
+
+
+def test_without_results_the_readme_says_so():
+    assert "Still to be measured." in readme.section(None, None)
+    assert "| GPU | 1 |" in readme.section(None, "| GPU | 1 |\n")
+
+
+def test_an_error_cannot_break_the_table():
+    rows = tables.group_table(results(error="ValueError: a | b <c>")["groups"][0])
+    assert rows[-1].startswith("| x | ValueError: a \\| b &lt;c> |")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (129, "129"), (0.8512, "0.851"), (102_345, "102,000"), (99.96, "100"), (5.0, "5")],
+)
+def test_numbers_have_three_digits(value, text):
+    assert tables.number(value) == text
+
+
+def test_only_the_section_is_renewed():
+    text = f"# Title\n\n{readme.START}\nold\n{readme.END}\n\nrest\n"
+    fresh = readme.section(results(), None)
+    assert readme.renewed(text, fresh) == f"# Title\n\n{fresh}\n\nrest\n"
+    for broken in ("no marks", f"{readme.END} {readme.START}", text + text):
+        with pytest.raises(ValueError, match=r"README\.md needs these two lines"):
+            readme.renewed(broken, fresh)
+
+
+def test_the_readmes_figures_are_those_of_the_committed_results():
+    text = (ROOT / "README.md").read_text()
+    assert readme.renewed(text, readme.current()) == text, "run: python -m benchmarks.readme"
+
+
+def test_the_committed_report_and_results_agree():
+    if not readme.RESULTS.exists():
+        pytest.skip("nothing has been measured yet")
+    found = json.loads(readme.RESULTS.read_text())
+    assert (ROOT / "benchmarks/results.md").read_text() == tables.report(found)
+    assert not found["quick"]
+    assert {one["name"] for one in found["groups"]} == set(command.GROUPS)
+
+
+def test_a_run_writes_results_a_report_and_a_picture(tmp_path):
+    found = results()
+    found["groups"][0]["rows"][0]["figures"][step.FRACTION] = {
+        "median": 0.84,
+        "min": 0.8,
+        "max": 0.9,
+        "n": 5,
+    }
+    command.save(found, tmp_path)
+    assert json.loads((tmp_path / "results.json").read_text()) == found
+    assert "| ours | 4.12" in (tmp_path / "results.md").read_text()
+    assert (tmp_path / "results.png").read_bytes().startswith(b"\x89PNG")
+    assert plot.in_words(found) == "Fraction of the matmul limit: ours 0.840."
+
+
+# --- the command
+
+
+def test_make_bench_uses_an_environment_of_its_own():
+    done = subprocess.run(
+        ["make", "-n", "--assume-old=.venv-bench/.installed", "bench", "QUICK=1", "ONLY=step"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ".venv-bench/bin/python -m benchmarks --quick --groups step" in done.stdout
+    assert ".venv/bin/python -m benchmarks" not in done.stdout
+
+
+def test_an_unknown_group_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--groups", "stpe"])
+    assert "invalid choice: 'stpe'" in capsys.readouterr().err
+
+
+def test_hurried_runs_and_parts_never_reach_the_readme(monkeypatch, tmp_path):
+    monkeypatch.setitem(command.GROUPS, "step", small_group(variant("Steady")))
+    monkeypatch.setattr(command, "QUICK", tmp_path / "quick")
+    monkeypatch.setattr(command.fashion_mnist, "load", lambda allow_sample: None)
+    monkeypatch.setattr(readme, "write", lambda: pytest.fail("README.md was written"))
+    for arguments in (["--quick", "--groups", "step"], ["--groups", "step"]):
+        assert command.main(arguments) == 0
+    assert (tmp_path / "quick/results.json").exists()
+
+
+def test_a_variant_that_crashed_makes_the_run_fail_after_writing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(command.GROUPS, "step", small_group(variant("Crashes"), prepared=False))
+    monkeypatch.setattr(command, "QUICK", tmp_path)
+    monkeypatch.setattr(command.fashion_mnist, "load", lambda allow_sample: None)
+    assert command.main(["--groups", "step"]) == 1
+    assert "small: the Crashes: its process ended with status 7" in capsys.readouterr().out
+    assert (tmp_path / "results.md").exists()
+
+
+# --- single groups
+
+
+def test_what_lessons_import_is_read_from_their_cells(tmp_path):
+    lesson = tmp_path / "01.ipynb"
+    code = "import jax\nfrom course_utils import fashion_mnist\nfrom course_utils.timing import measure"
+    cells = [
+        {"cell_type": "markdown", "source": ["from course_utils.no import way"]},
+        {"cell_type": "code", "source": [code]},
+    ]
+    lesson.write_text(json.dumps({"cells": cells}))
+    assert imports.imported_by(lesson) == {"course_utils.fashion_mnist", "course_utils.timing"}
+
+
+def test_all_lessons_import_at_least_what_lesson_01_does():
+    one, every = imports.modules_of("01_*.ipynb"), imports.modules_of("*.ipynb")
+    assert "course_utils.timing" in one
+    assert set(one) < set(every)
+
+
+def test_the_process_that_times_imports_has_imported_nothing_of_ours():
+    code = (
+        "import sys, benchmarks.worker, benchmarks.tasks.imports\n"
+        "print([m for m in sys.modules if m.partition('.')[0] in ('course_utils', 'numpy', 'jax')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_gpu_script_runs_without_the_courses_environment(tmp_path):
+    # Only what a plain installation of JAX and Optax brings may be imported.
+    blocked = "import sys\nfor name in ('psutil', 'filelock', 'matplotlib', 'IPython', 'requests', "
+    blocked += "'tqdm', 'rich', 'papermill', 'torch', 'keras'):\n    sys.modules[name] = None\n"
+    script = str(ROOT / "benchmarks/gpu.py")
+    arguments = ["--rounds", "1", "--matmul", "64", "--examples", "5120", "--lab-steps", "25"]
+    run = f"sys.argv = {[script, *arguments]}\nimport runpy\nrunpy.run_path({script!r}, run_name='__main__')"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "PYTHON"))}
+    done = subprocess.run(
+        [sys.executable, "-c", blocked + run],
+        cwd=tmp_path,
+        env=environment | {"JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "**cpu**" in done.stdout
+    for row in ("| fused epoch, bfloat16 |", "| cold |", "| warm |", "| source lab's recipe |"):
+        assert row in done.stdout
+
+
+def test_every_group_is_named_once_and_can_be_asked_for():
+    assert all(name == each.name for name, each in command.GROUPS.items())
+    for each in command.GROUPS.values():
+        names = [one.name for one in each.variants]
+        assert len(names) == len(set(names))
+        assert each.quick_rounds < each.rounds
+        assert replace(each, rounds=1).rounds == 1
