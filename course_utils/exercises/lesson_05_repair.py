@@ -22,7 +22,7 @@ SPECS = (P(), (P("data", None), P("data")))  # parameters whole, images and labe
     "05.3",
     "Repair the step that is wrong by a factor",
     kind="find the fault",
-    trains=("write a data-parallel training step", "explain why a gradient with respect"),
+    trains=("repair it in three ways", "write a data-parallel training step"),
     form=function("params", "batch"),
     hints=(
         "Make the gradient each device's own before anything is averaged: of what must it be the "
