@@ -28,6 +28,7 @@ class Group:
         check: may raise before anything is timed; returns rows that say what it compared.
         prepared: variants have a `prepare` that nobody times.
         fresh: every round of every variant gets a new process.
+        in_a_hurry: measured in a quick run too, if nobody names the groups.
         facts: variants have `facts` to tell after the last round, kept as they are.
         patience: seconds that one call may take.
     """
@@ -45,6 +46,7 @@ class Group:
     prepared: bool = True
     fresh: bool = False
     facts: bool = False
+    in_a_hurry: bool = True
     patience: float = 180
 
 

@@ -6,9 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Limits that somebody set for other programs; here each library takes its own default.
-_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "XLA_FLAGS")
-_SETTINGS = ("JAX_NUM_CPU_DEVICES", "JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE")
+# What somebody set for other programs. Here each library takes its own default, and modules are
+# compiled to bytecode once, as usual.
+_OTHERS = (
+    "JAX_COMPILATION_CACHE_DIR",
+    "JAX_ENABLE_COMPILATION_CACHE",
+    "JAX_NUM_CPU_DEVICES",
+    "MKL_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "PYTHONDONTWRITEBYTECODE",
+    "XLA_FLAGS",
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Variant:
 
         `scratch` is a folder for all variants of a group; each finds it as BENCH_SCRATCH.
         """
-        kept = {k: v for k, v in os.environ.items() if k not in (*_LIMITS, *_SETTINGS)}
+        kept = {k: v for k, v in os.environ.items() if k not in _OTHERS}
         path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         ours = {
             "BENCH_SCRATCH": str(scratch),

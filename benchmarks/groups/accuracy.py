@@ -54,7 +54,7 @@ GROUP = Group(
     ),
     columns=(SECONDS, FINAL, *map(to_reach, TARGETS), *map(in_lab_runs, TARGETS)),
     rounds=7,
-    quick_rounds=2,
+    quick_rounds=1,
     claims=claims,
     derive=derive,
     facts=True,

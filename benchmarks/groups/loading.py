@@ -32,6 +32,6 @@ GROUP = Group(
     ),
     columns=(RETURNED, READ),
     rounds=15,
-    quick_rounds=5,
+    quick_rounds=3,
     claims=claims,
 )

@@ -58,4 +58,5 @@ GROUP = Group(
     claims=claims,
     derive=step.derive,
     check=compare,
+    in_a_hurry=False,
 )
