@@ -11,7 +11,9 @@ from benchmarks.groups import accuracy, step
 from benchmarks.tables import number
 
 Results = Mapping[str, Any]
-OURS, OTHERS = "#2a6fbb", "#9aa5b1"
+OURS, OTHERS, LIMITS = "#1f5fa8", "#c3cad1", "#e7eaed"
+# The recipes, told apart in grey too: solid and dark, dashed, dotted.
+LINES = {"fast": (OURS, "-"), "lab": ("#b0541f", "--"), "lab-longer": ("#555555", ":")}
 
 
 def draw(results: Results, file: Path) -> None:
@@ -60,9 +62,17 @@ def _draw_fractions(axes: Axes, group: Results) -> None:
     bars = _bars(group)[::-1]
     for place, (row, median) in enumerate(bars):
         figure = row["figures"][step.FRACTION]
-        axes.barh(place, median, color=OURS if row["name"] == "fused" else OTHERS)
+        fused, limit = row["name"] == "fused", row["name"].startswith("matmuls")
+        axes.barh(place, median, color=OURS if fused else LIMITS if limit else OTHERS)
         axes.plot([figure["min"], figure["max"]], [place, place], color="black", linewidth=1)
-        axes.text(0.01, place, number(median), va="center", color="white", fontsize=9)
+        axes.text(
+            0.01,
+            place,
+            number(median),
+            va="center",
+            fontsize=9,
+            color="white" if fused else "black",
+        )
     axes.set_yticks(range(len(bars)), [row["label"].replace("`", "") for row, _ in bars])
     axes.set_xlabel("fraction of the matmul limit (line: smallest to largest)")
     axes.set_title("The training step")
@@ -70,10 +80,10 @@ def _draw_fractions(axes: Axes, group: Results) -> None:
 
 def _draw_accuracy(axes: Axes, group: Results) -> None:
     for row in group["rows"]:
-        color = OURS if row["name"] == "fast" else OTHERS
+        color, style = LINES[row["name"]]
         for number_of_run, curve in enumerate(row["facts"].get("curves", [])):
             label = None if number_of_run else row["label"]
-            axes.plot(*zip(*curve, strict=True), color=color, marker=".", linewidth=1, label=label)
+            axes.plot(*zip(*curve, strict=True), style, color=color, linewidth=1.2, label=label)
     for target in accuracy.TARGETS:
         axes.axhline(target, color="#cccccc", linewidth=0.8, zorder=0)
     axes.set_xlabel("seconds of training, evaluation left out")
