@@ -22,6 +22,7 @@ class Case:
     build: Callable[[int], dict[str, Any]]
     words: tuple[str, ...] = ()
     refused: bool = False
+    wrong: bool = True
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ def outcome(case: Case, devices: int) -> Outcome:
     return Outcome(False, str(report), False)
 
 
-def cases(found: list[Case]) -> Callable[..., Callable[[Callable], Callable]]:
+def cases(found: list[Case], wrong: bool = True) -> Callable[..., Callable[[Callable], Callable]]:
     """A decorator that adds a function of the number of devices to `found`."""
 
     def add(name: str, *words: str, refused: bool = False) -> Callable[[Callable], Callable]:
         def register(build: Callable) -> Callable:
-            found.append(Case(name, build, words, refused))
+            found.append(Case(name, build, words, refused, wrong))
             return build
 
         return register

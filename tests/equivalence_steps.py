@@ -6,8 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+
+from course_utils.equivalence import NotEqualToOneDevice, assert_equal_to_one_device
 
 EXAMPLES = 48  # divides by 1, 2, 3, 4, 6 and 8
 SGD, ADAMW = optax.sgd(0.5), optax.adamw(1e-2)
@@ -121,10 +124,29 @@ def put(mesh, state, batch, *names):
     return jax.device_put(state, NamedSharding(mesh, P())), jax.device_put(batch, sharded)
 
 
+def placed(devices, optimizer=SGD, params=None, batch=None):
+    """State and batch on a mesh of so many devices, or of such a shape."""
+    mesh = make_mesh(*devices) if isinstance(devices, tuple) else make_mesh(devices)
+    return put(mesh, host_state(optimizer, params), batch or host_batch())
+
+
+def fault(*arguments, **options):
+    """The report of a comparison that must fail."""
+    with pytest.raises(NotEqualToOneDevice) as failure:
+        assert_equal_to_one_device(*arguments, **options)
+    report = failure.value.report
+    assert report.suggestion in str(failure.value)
+    return report
+
+
 def compared(devices, local, optimizer=MOMENTUM, *, loss=mean_loss, check_vma=True, **other):
     """Arguments that compare shard_map with `local` inside to `loss` on one device."""
-    mesh = make_mesh(devices)
-    state, batch = put(mesh, host_state(optimizer), other.pop("batch", host_batch()))
+    mesh = make_mesh(*devices) if isinstance(devices, tuple) else make_mesh(devices)
+    state, batch = put(
+        mesh,
+        other.pop("state", None) or host_state(optimizer),
+        other.pop("batch", None) or host_batch(),
+    )
     step = mapped(optimizer, mesh, local, check_vma)
     reference = one_device(optimizer, loss)
     return {"step": step, "state": state, "batch": batch, "reference": reference} | other

@@ -7,6 +7,8 @@ import optax
 import pytest
 from equivalence_steps import (
     SGD,
+    compared,
+    fault,
     host_batch,
     host_params,
     host_state,
@@ -31,6 +33,14 @@ from course_utils.equivalence import (
 X = np.linspace(0.5, 2, 8).astype(np.float32)
 
 
+W = np.ones(2, np.float32)
+
+
+def spread(state, devices=4):
+    """The state on all devices, the batch X split."""
+    return put(make_mesh(devices), state, X)
+
+
 def move(state, x):
     """A step on any tree: floats move with the batch, all else stays."""
 
@@ -43,7 +53,7 @@ def move(state, x):
 
 def compare(state, wrong=None, right=move, devices=4, **options):
     """Compare `move` with a step that goes on with `wrong(state)`."""
-    state, x = put(make_mesh(devices), state, X)
+    state, x = spread(state, devices)
 
     def step(state, x):
         state, metrics = right(state, x)
@@ -165,22 +175,19 @@ STATE = {"w": np.ones(4, np.float32), "n": np.int32(0)}
 
 
 def test_nan_in_the_parallel_step_only_is_named_with_its_step():
-    state, x = put(make_mesh(4), STATE, X)
-    with pytest.raises(NotEqualToOneDevice) as failure:
-        assert_equal_to_one_device(
-            jax.jit(nan_at(2)), state, x, reference=jax.jit(nan_at(9)), steps=4
-        )
-    assert "NaN in the parallel step only, since step 2" in str(failure.value)
+    state, x = spread(STATE)
+    report = fault(jax.jit(nan_at(2)), state, x, reference=jax.jit(nan_at(9)), steps=4)
+    assert "NaN in the parallel step only, since step 2" in str(report)
 
 
 def test_nan_in_the_reference_only_is_named():
-    state, x = put(make_mesh(4), STATE, X)
+    state, x = spread(STATE)
     with pytest.raises(NotEqualToOneDevice, match="NaN in the reference only, since step 1"):
         assert_equal_to_one_device(jax.jit(nan_at(9)), state, x, reference=jax.jit(nan_at(1)))
 
 
 def test_nan_everywhere_on_both_sides_proves_nothing():
-    state, x = put(make_mesh(4), STATE, X)
+    state, x = spread(STATE)
     with pytest.raises(NothingProved, match=r"(?s)NaN on both sides since step 1.*broken down"):
         assert_equal_to_one_device(jax.jit(nan_at(1)), state, x, steps=2)
 
@@ -209,10 +216,8 @@ def test_what_is_missing_and_what_is_extra_is_named():
     def step(state, x):
         return move(state, x)[0], {"loss": x.mean(), "acc": x.sum()}
 
-    state, x = put(make_mesh(2), np.ones(2, np.float32), X)
-    with pytest.raises(NotEqualToOneDevice) as failure:
-        assert_equal_to_one_device(jax.jit(step), state, x, reference=jax.jit(right))
-    text = str(failure.value)
+    state, x = spread(W, 2)
+    text = str(fault(jax.jit(step), state, x, reference=jax.jit(right)))
     assert "metrics['accuracy']: missing" in text
     assert "metrics['acc']: the reference has no such leaf" in text
     assert assert_equal_to_one_device(
@@ -233,7 +238,7 @@ def test_a_reference_that_returns_another_state_than_it_takes_is_refused():
 
 @pytest.mark.parametrize("side", ["parallel", "reference"])
 def test_a_step_that_returns_no_pair_is_refused(side):
-    state, x = put(make_mesh(2), np.ones(2, np.float32), X)
+    state, x = spread(W, 2)
     steps = {"parallel": move, "reference": move} | {side: lambda s, x: s}
     with pytest.raises(TypeError, match=f"(?i)the {side} step must return .state, metrics."):
         assert_equal_to_one_device(steps["parallel"], state, x, reference=steps["reference"])
@@ -257,10 +262,9 @@ def test_a_batch_that_does_not_divide_by_the_mesh_gets_the_cure():
 
 
 def test_a_step_bound_to_its_mesh_asks_for_a_reference():
-    mesh = make_mesh(4)
-    state, batch = put(mesh, host_state(SGD), host_batch())
+    arguments = compared(4, right_local) | {"reference": None}
     with pytest.raises(ValueError, match=r"bound to its mesh.*Pass reference="):
-        assert_equal_to_one_device(mapped(SGD, mesh, right_local), state, batch)
+        assert_equal_to_one_device(**arguments)
 
 
 def test_a_reference_that_spreads_over_several_devices_is_refused():
@@ -285,7 +289,7 @@ def test_errors_of_the_steps_themselves_say_whose_they_are():
     def broken(state, x):
         raise KeyError("momentum")
 
-    state, x = put(make_mesh(2), np.ones(2, np.float32), X)
+    state, x = spread(W, 2)
     with pytest.raises(KeyError) as failure:
         assert_equal_to_one_device(broken, state, x, reference=move)
     assert "Raised by the parallel step, in step 1" in failure.value.__notes__[0]
@@ -306,7 +310,7 @@ def test_steps_may_donate_and_the_callers_arrays_survive(from_host):
 
 
 def test_arrays_that_were_donated_before_are_named():
-    state, x = put(make_mesh(4), np.ones(2, np.float32), X)
+    state, x = spread(W)
     jax.jit(lambda s: s + 1, donate_argnums=0)(state)
     with pytest.raises(ValueError, match=r"state has been deleted.*donated"):
         assert_equal_to_one_device(move, state, x)
@@ -390,5 +394,5 @@ def test_a_long_report_shows_what_differs_first_and_cuts_the_rest():
 
 
 def test_fifty_steps_on_eight_simulated_devices_come_to_an_end():
-    state, x = put(make_mesh(8), np.ones(2, np.float32), X)
+    state, x = spread(W, 8)
     assert assert_equal_to_one_device(jax.jit(move), state, x, steps=50).steps == 50

@@ -50,7 +50,7 @@ def factor(evidence: Evidence) -> str:
     what = (
         f"{first} {_moves(evidence, first)} {fitted.factor:.4g} times the reference's: {named.text}"
     )
-    more = f" (so are {alike - 1} more)" if alike > 1 else ""
+    more = f" (so {'is' if alike == 2 else 'are'} {alike - 1} more)" if alike > 1 else ""
     return f"{_hidden(evidence, first)}{what}{more}. {_meaning(evidence, first, named)}"
 
 

@@ -77,20 +77,33 @@ def _reductions(change: Change, copies: tuple[Copy, ...]) -> Iterator[tuple[str,
 
 def _held(replay: Replay, change: Change, copies: tuple[Copy, ...]) -> str:
     """What each copy is made of, as the reference tells when it is asked about the shards."""
+    unknown = "each device holds what it got by itself"
     if change.metric or len(replay.on_parts) != len(copies):
-        return "each device holds what it got by itself"
-    made = [weights({change.path: wide(c.value)}, replay.on_parts, [change]) for c in copies]
-    if any(found is None for found in made):
-        return "each device holds what it got by itself"
-    counted = [np.flatnonzero(np.abs(found) > 0.03) for found in made]
-    if all(list(own) == [i] for i, own in enumerate(counted)):
-        times = float(np.mean([found[i] for i, found in enumerate(made)]))
+        return unknown
+    if times := _own(replay, change, copies):
         more = "" if abs(times - 1) < 0.02 else f", {times:.3g} times"
         return f"each device holds what its own shard of the batch gave{more}"
+    made = [weights({change.path: wide(c.value)}, replay.on_parts, [change]) for c in copies]
+    if any(found is None for found in made):
+        return unknown
     said = [
-        f"{c.device} of {', '.join(map(str, own))}" for c, own in zip(copies, counted, strict=True)
+        f"{copy.device} of {', '.join(map(str, np.flatnonzero(np.abs(found) > 0.03)))}"
+        for copy, found in zip(copies, made, strict=True)
     ]
     return f"not every device counts every shard ({'; '.join(said)})"
+
+
+def _own(replay: Replay, change: Change, copies: tuple[Copy, ...]) -> float:
+    """How many times its own shard's update each device holds; 0 where it holds something else."""
+    old = wide(change.old.value)
+    times = []
+    for copy, answer in zip(copies, replay.on_parts, strict=True):
+        mine, alone = (np.ravel(wide(x) - old) for x in (copy.value, answer[change.path]))
+        factor = np.vdot(alone, mine).real / max(norm(alone) ** 2, 1e-300)
+        if norm(mine - factor * alone) > 0.02 * norm(mine) + change.rounding:
+            return 0.0
+        times.append(factor)
+    return float(np.mean(times)) if np.ptp(times) <= 0.02 * np.max(np.abs(times)) else 0.0
 
 
 def _along(evidence: Evidence, change: Change) -> str:

@@ -59,9 +59,12 @@ def compute_precision(step: Any, arguments: tuple[Any, ...]) -> str:
         leaves, tree = jax.tree.flatten(arguments)
         arrays = {i: leaf for i, leaf in enumerate(leaves) if is_data(leaf)}
 
-        def called(arrays: dict[int, Any]) -> Any:
+        def called(arrays: dict[int, Any]) -> list[Any]:
             # Functions that a module carries along can't be traced, so they stay as they are.
-            return step(*jax.tree.unflatten(tree, [arrays.get(i, x) for i, x in enumerate(leaves)]))
+            result = step(
+                *jax.tree.unflatten(tree, [arrays.get(i, x) for i, x in enumerate(leaves)])
+            )
+            return [leaf for leaf in jax.tree.leaves(result) if is_data(leaf)]
 
         program = jax.make_jaxpr(called)(arrays)
         found = {dtype for dtype in _dtypes(program.jaxpr) if jnp.issubdtype(dtype, jnp.floating)}
