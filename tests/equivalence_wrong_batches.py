@@ -178,10 +178,11 @@ def _(n):
     return keyed(n, own)
 
 
-@wrong("a generator of the device's own numbers", "random numbers", "example_keys")
+@wrong("keys numbered by device and place", "random numbers", "example_keys")
 def _(n):
     def own(key, examples):
-        return jax.random.split(jax.random.fold_in(key, jax.lax.axis_index("data")), examples)
+        numbers = 1000 * jax.lax.axis_index("data") + jnp.arange(examples)
+        return jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
 
     return keyed(n, own)
 

@@ -94,7 +94,9 @@ def _hidden(evidence: Evidence, path: str) -> str:
         for leaf, change in zip(evidence.leaves, evidence.changes, strict=True)
         if not change.metric and leaf.factor is not None and not is_moment(leaf.path)
     ]
-    if not is_moment(path) or not others or any(abs(leaf.factor - 1) > 0.1 for leaf in others):
+    factor = next(leaf.factor for leaf in evidence.leaves if leaf.path == path)
+    apart = 0.1 * abs(factor - 1)
+    if not is_moment(path) or not others or any(abs(leaf.factor - 1) > apart for leaf in others):
         return ""
     error = max(leaf.relative_error for leaf in others)
     return (
