@@ -104,7 +104,7 @@ class Lesson:
         """Run all cells above the code cell with this number, from the menu."""
         self.ask("select", number)
         self.window.choose("Run", "Run All Above Selected Cell")
-        above = f"course.cells(path).slice(0, {number}).every(cell => cell.count && !cell.running)"
+        above = f"course.done(course.codeCells(path).slice(0, {number}))"
         self.wait_until(f"{above} && course.kernel(path).status === 'idle'")
 
     def type(self, number: int, source: str) -> None:
@@ -126,8 +126,8 @@ class Lesson:
         before = self.ask("cells")[number]["count"]
         self.ask("select", number)
         self.page.keyboard.press("Control+Enter")
-        done = f"!cell.running && cell.count !== null && cell.count !== {before or 'null'}"
-        self.wait_until(f"(cell => {done})(course.cells(path)[{number}])")
+        again = f"cell.model.executionCount !== {before or 'null'} && course.done([cell])"
+        self.wait_until(f"(cell => {again})(course.codeCells(path)[{number}])")
         self.wait_until("course.kernel(path).status === 'idle'")
         return self.ask("cells")[number]
 

@@ -22,12 +22,20 @@ window.course = {
       .filter((cell) => cell.model.sharedModel.getSource().trim());
   },
 
+  runs(cell) {
+    return cell.promptNode.textContent.includes("*");
+  },
+
+  failed(cell) {
+    const { outputs } = cell.model;
+    return [...Array(outputs.length).keys()].some((i) => outputs.get(i).type === "error");
+  },
+
   // What their prompts say, and what stands below them.
   cells(path) {
     return course.codeCells(path).map((cell) => ({
       source: cell.model.sharedModel.getSource(),
       count: cell.model.executionCount,
-      running: cell.promptNode.textContent.includes("*"),
       outputs: cell.model.outputs.toJSON(),
     }));
   },
@@ -37,12 +45,17 @@ window.course = {
     return outputs.filter((output) => output.output_type === "error");
   },
 
-  // Whether nothing more will come: every cell has run, or one has failed and stopped the rest.
+  // Whether these cells have run and nothing more will come of them.
+  done(cells) {
+    return cells.every((cell) => cell.model.executionCount !== null && !course.runs(cell));
+  },
+
+  // Whether every cell has run, or one has failed and stopped the rest. Asked again and again, so
+  // it doesn't look into the outputs.
   finished(path) {
-    const cells = course.cells(path);
-    const resting = !cells.some((cell) => cell.running) && course.kernel(path)?.status === "idle";
-    const done = cells.every((cell) => cell.count !== null);
-    return resting && (done || course.errors(path).length > 0);
+    const cells = course.codeCells(path);
+    const stopped = cells.some(course.failed) && !cells.some(course.runs);
+    return course.kernel(path)?.status === "idle" && (course.done(cells) || stopped);
   },
 
   // The words below a code cell, as they stand in the page.

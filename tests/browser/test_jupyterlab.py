@@ -86,7 +86,7 @@ def test_restart_and_run_all_starts_afresh_and_reaches_the_end_again(window):
     assert lesson.run_cell(0)["count"] == last + 1
     window.choose("Kernel", "Restart Kernel and Run All Cells…")
     window.page.locator(".jp-Dialog .jp-mod-accept").click()
-    lesson.wait_until("course.cells(path)[0].count === 1")
+    lesson.wait_until("course.codeCells(path)[0].model.executionCount === 1")
     lesson.wait_until_finished()
     assert lesson.ask("errors") == []
     assert [cell["count"] for cell in lesson.ask("cells")] == list(range(1, last + 1))
