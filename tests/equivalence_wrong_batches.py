@@ -1,6 +1,7 @@
 """Examples that go to the wrong place, count too often, or not at all; and random keys."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from equivalence_case import Case, cases
 from equivalence_steps import (
