@@ -53,9 +53,12 @@ def assert_equal_to_one_device(
             in question too: whole batches, in the same order of batches, and what the reference
             takes. Padding that a mask in `batch` leaves out needn't be there, nor the mask.
         key: one random key, for steps that take one: step i gets `jax.random.fold_in(key, i)`.
-        rtol: tolerated error, a fraction; by default 1e-5 where the reference computes in
-            float32 (1e-4 for metrics after the first step, and Adam's parameters get more), 2e-3 for TF32 (GPUs, by default), 5e-2 for bfloat16, 1e-2 for float16, 1e-11
-            for float64; parameters that Adam moves 1e-3, since it blows up rounding. Integers, bools and keys are always compared exactly.
+        rtol: tolerated error, a fraction; by default that of the narrowest float that the reference
+            computes in: 1e-5 for float32 (1e-4 for metrics after the first step; 1e-3 for
+            parameters that Adam moves, since it blows up rounding), 2e-3 for TF32 (GPUs, by
+            default), 2e-2 for float16, 5e-2 for bfloat16, 1e-11 for float64. What exceeds it, but
+            not what rounding does to the reference itself, is no difference either. Integers,
+            bools and keys are compared exactly, except counts of decisions among the metrics.
         check_metrics: False leaves the metrics out.
         stacked: True for steps as pmap takes them: every leaf of state and metrics leads with an
             axis of devices, each entry one device's copy, and batches are (devices, examples per
