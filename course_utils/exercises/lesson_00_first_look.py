@@ -44,8 +44,8 @@ def first_look(answer: dict[str, Any], rows: Sequence[Row]) -> Iterator[tuple[bo
     )
     yield (
         answer["SIZE"] != _after_turning(),
-        "The table of constants is made of `config`, and `config` was made before you turned the "
-        "knob. Nothing has made it anew.",
+        "The matrices take their size from `config`, and `config` was made before the knob was "
+        "turned. Nothing has made it anew.",
     )
 
 
