@@ -47,6 +47,10 @@ def scores(scores: Callable, params: Any, images: Any) -> Iterator[tuple[Any, st
         )
         raise
     yield plain is None, "Your function returns nothing: return the logits."
+    # Before the look below: it imports jax.extend, which makes newer JAX trace everything anew.
+    with count_compiles() as compiles:
+        for dtype in ("float32", "bfloat16", "float32"):
+            jax.block_until_ready(scores(params, images, dtype))
     products = _product_dtypes(jax.make_jaxpr(scores, static_argnums=2)(params, images, "bfloat16"))
     yield (
         products == {"float32"},
@@ -58,9 +62,6 @@ def scores(scores: Callable, params: Any, images: Any) -> Iterator[tuple[Any, st
         "that factor come from?",
     )
     yield from _values(plain, rounded, params, images)
-    with count_compiles() as compiles:
-        for dtype in ("float32", "bfloat16", "float32"):
-            jax.block_until_ready(scores(params, images, dtype))
     yield (
         compiles.count > 0,
         f"Dtypes that it had seen before made {compiles.count} new compiles: nothing is kept.",
