@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from equivalence_steps import (
     MOMENTUM,
@@ -15,11 +16,14 @@ from equivalence_steps import (
     host_state,
     make_mesh,
     one_device,
+    own_gradients,
+    pmean,
     put,
     right_local,
 )
 from equivalence_wrong_batches import RAGGED, keyed
 from equivalence_wrong_optimizers import accumulated, micro
+from equivalence_wrong_reductions import clipped, clipping, clipping_reference
 from flax import nnx
 from jax.sharding import PartitionSpec as P
 
@@ -253,3 +257,21 @@ def test_modules_that_a_step_changes_in_place_stay_as_they_were_for_the_caller()
     model, batch = put(make_mesh(4), model, host_batch())
     assert assert_equal_to_one_device(step, model, batch).ok
     np.testing.assert_array_equal(model.kernel[...], before)
+
+
+# Questions
+
+
+def test_a_reference_that_takes_no_other_batch_still_gets_a_report():
+    def strict(state, batch):
+        if len(batch["y"]) != 48:
+            raise ValueError("48 examples, please")
+        return clipping_reference(state, batch)
+
+    def local(params, batch):
+        loss, grads = own_gradients(params, batch)
+        return *pmean((loss, clipped(grads))), optax.tree.norm(pmean(grads))
+
+    report = fault(**clipping(4, local) | {"reference": strict})
+    assert "no known fault fits" in report.suggestion
+    assert report.worst.status == "differs"

@@ -17,7 +17,7 @@ def metrics(replay: Replay) -> str:
     if not replay.on_parts or not failing or not all(change.metric for change in failing):
         return ""
     for change in failing:
-        shards = [answer[change.path] for answer in replay.on_parts]
+        shards = [wide(answer[change.path]) for answer in replay.on_parts]
         mine = _kind(wide(change.new.value), shards, replay)
         right = _kind(wide(change.ref_new.value), shards, replay)
         if mine and mine != right:

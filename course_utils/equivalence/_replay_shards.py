@@ -72,18 +72,17 @@ def _mean_of_shards(replay: Replay) -> str:
             "them over the devices (axis_name= in Flax's and Equinox's BatchNorm) before they "
             "normalise anything."
         )
-    if how := _clipped(replay):
-        return f"{found}{how}"
-    if replay.random:
-        return (
-            f"{found}Likely the same random key on every device, so that all shards draw the same "
-            "numbers, or keys by an example's place in its shard: make them by its place in the "
-            "global batch (example_keys)."
-        )
-    return (
-        f"{found}Something that isn't linear in the gradient, or that looks at the whole batch, is "
-        "done per shard: gradients clipped (or normalised) before they are reduced, batch statistics."
-    )
+    return found + (_clipped(replay) or (_SAME_KEY if replay.random else _NOT_LINEAR))
+
+
+_SAME_KEY = (
+    "Likely the same random key on every device, so that all shards draw the same numbers, or keys "
+    "by an example's place in its shard: make them by its place in the global batch (example_keys)."
+)
+_NOT_LINEAR = (
+    "Something that isn't linear in the gradient, or that looks at the whole batch, is done per "
+    "shard: gradients clipped (or normalised) before they are reduced, batch statistics."
+)
 
 
 def _optimizer_first(replay: Replay) -> bool:
@@ -95,7 +94,7 @@ def _optimizer_first(replay: Replay) -> bool:
 def _clipped(replay: Replay) -> str:
     """Updates of different shards that have one length, or one largest entry, in common."""
     updates = [
-        np.concatenate([(answer[c.path] - wide(c.old.value)).ravel() for c in replay.linear])
+        np.concatenate([(wide(answer[c.path]) - wide(c.old.value)).ravel() for c in replay.linear])
         for answer in replay.on_parts
     ]
     if not updates or (replay.linear[0].step > 1 and any(is_moment(c.path) for c in replay.linear)):

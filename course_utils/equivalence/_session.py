@@ -18,7 +18,7 @@ from course_utils.equivalence._noise import Noise
 from course_utils.equivalence._options import Options
 from course_utils.equivalence._report import Leaf, NotEqualToOneDevice, NothingProved, Report
 from course_utils.equivalence._run import Step
-from course_utils.equivalence._shards import rows_of, shard_count
+from course_utils.equivalence._shards import shard_count
 from course_utils.equivalence._sides import Parallel, Reference
 from course_utils.equivalence._sizes import measure
 
@@ -110,8 +110,7 @@ class Session:
         _checks.check_state_is_kept(self.history.ref_values, ref_after)
         self._stop(_checks.structure(after | metrics, ref_after | ref_metrics))
         self.changes = self.history.changes(self.number, after, ref_after, metrics, ref_metrics)
-        rows = rows_of(self.reference.batch)
-        self.leaves = self.judging.judge(self.changes, rows, self._name)
+        self.leaves = self.judging.judge(self.changes, self.sizes.real, self._name)
 
     def _name(self, factor: float, path: str) -> str:
         named = name_factor(factor, path, self.sizes)

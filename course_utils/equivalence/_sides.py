@@ -19,7 +19,6 @@ class Parallel:
         self.step, self.options = step, options
         self.state: Any = None
         self.batch: Any = None
-        self.precision = ""
 
     def advance(self, batch: Any, number: int) -> tuple[Any, Any]:
         """What the step returns, finished; its state becomes this side's."""

@@ -46,7 +46,8 @@ def _stale(leaf: Leaf, change: Change) -> str:
 def _unreduced(replay: Replay, change: Change) -> str:
     """Whether the mean, or the sum, of what the devices hold would be right."""
     copies = change.new.copies
-    if len({copy.index for copy in copies}) != 1 or change.new.value.dtype.kind not in "iuf":
+    numbers = change.new.inexact or change.new.value.dtype.kind in "iu"
+    if len({copy.index for copy in copies}) != 1 or not numbers:
         return ""
     held = _held(replay, change, copies)
     for how, total in _reductions(change, copies):
