@@ -35,27 +35,24 @@ def shuffled_rows(key: jax.Array, count: int, batch_size: int) -> jax.Array:
     return order[: steps * batch_size].reshape(steps, batch_size)
 
 
-def standardiser(images: Any) -> Prepare:
-    """Learn mean and spread of all pixels; return the function that takes them out of others.
+def make_update(
+    loss_fn: Callable[[Any, Any], tuple[jax.Array, jax.Array]],
+    optimizer: optax.GradientTransformation,
+) -> Callable[[Any, Any], tuple[Any, dict[str, jax.Array]]]:
+    """One update (params, optimizer state), batch -> the same, new, and its metrics; not jitted.
 
-    That function turns uint8 images (n, 28, 28) into float32 rows (n, 784); over `images`, the
-    uint8 training part alone, they have mean 0 and standard deviation 1.
+    The metrics are those before the update, {"loss", "accuracy"}, float32 scalars. Beside
+    `mlp.make_train_step` it leaves out the norm of the gradients.
     """
 
-    @jax.jit
-    def moments(images: jax.Array) -> tuple[jax.Array, jax.Array]:
-        pixels = images.astype(jnp.float32) / 255
-        # Image by image first: a float32 sum over millions of pixels would lose the small ones.
-        return pixels.mean((1, 2)).mean(), (pixels**2).mean((1, 2)).mean()
+    def update(state: Any, batch: Any) -> tuple[Any, dict[str, jax.Array]]:
+        params, opt_state = state
+        (loss, accuracy), grads = jax.value_and_grad(loss_fn, has_aux=True)(params, batch)
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        params = optax.apply_updates(params, updates)
+        return (params, opt_state), {"loss": loss, "accuracy": accuracy}
 
-    mean, mean_square = (float(x) for x in moments(images))
-    spread = (mean_square - mean**2) ** 0.5
-
-    def standardise(images: jax.Array) -> jax.Array:
-        pixels = images.reshape(len(images), -1).astype(jnp.float32) / 255
-        return (pixels - mean) / spread
-
-    return standardise
+    return update
 
 
 def make_epoch(
@@ -68,8 +65,9 @@ def make_epoch(
     """Jit an epoch `(state, key, images, labels) -> (state, metrics)`: one scan over its steps.
 
     The state is the pair (params, optimizer state), committed as a whole (`mlp.init_state`). It
-    is **donated**: the epoch overwrites it, so use the one that is returned. `key` decides the
-    order. Images, uint8 (n, 28, 28), and labels, uint8 (n,), stay on the device as they are: each
+    is **donated**: the epoch overwrites it, so use the one that is returned, and no other array that
+    may share its memory, such as params that were handed to `init_state` on the same device. `key`
+    decides the order. Images, uint8 (n, 28, 28), and labels, uint8 (n,), stay on the device as they are: each
     step gathers its own batch there and prepares it. The metrics are those before each update,
     {"loss", "accuracy"}, float32 (n // batch_size,): fetch them once per epoch.
 
@@ -79,20 +77,16 @@ def make_epoch(
         optimizer: any Optax optimizer.
         batch_size: images per step; what fills no whole batch is left out of that epoch.
         prepare: uint8 images (batch_size, 28, 28) -> the model's input, traced into the step, such
-            as `standardiser(images)` or `mlp.to_model_input`.
+            as `recipe.standardiser(images)` or `mlp.to_model_input`.
         draw_rows: (key, count, batch_size) -> indices (steps, batch_size). To repeat the steps of
             a plain loop, return that loop's order: `lambda *_: rows`.
     """
+    update = make_update(loss_fn, optimizer)
 
     @partial(jax.jit, donate_argnums=0)
     def epoch(state: Any, key: jax.Array, images: Any, labels: Any) -> tuple[Any, Any]:
         def step(state: Any, rows: jax.Array) -> tuple[Any, dict[str, jax.Array]]:
-            params, opt_state = state
-            batch = prepare(images[rows]), labels[rows].astype(jnp.int32)
-            (loss, accuracy), grads = jax.value_and_grad(loss_fn, has_aux=True)(params, batch)
-            updates, opt_state = optimizer.update(grads, opt_state, params)
-            params = optax.apply_updates(params, updates)
-            return (params, opt_state), {"loss": loss, "accuracy": accuracy}
+            return update(state, (prepare(images[rows]), labels[rows].astype(jnp.int32)))
 
         return jax.lax.scan(step, state, draw_rows(key, len(images), batch_size))
 
