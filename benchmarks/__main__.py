@@ -50,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Different as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Stopped; nothing was written.", file=sys.stderr)
+        return 130
     folder = HERE if whole else QUICK
     save(results, folder)
     if whole:

@@ -101,6 +101,7 @@ def compiles(rounds: int) -> list[str]:
 def times_to_accuracy(options: argparse.Namespace, complete: bool) -> list[str]:
     """Train to 88, 89 and 90 % with the source lab's recipe and with lesson 10's."""
     runs = {"source lab's recipe": accuracy.SourceRecipe(options.lab_steps)}
+    runs["lesson 10's recipe"] = accuracy.FusedRecipe(options.epochs)
     for run in runs.values():
         run.prepare()
     found: list[dict[str, Any]] = []
@@ -139,6 +140,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--matmul", type=int, default=8192, help="rows of the large product")
     parser.add_argument("--examples", type=int, default=60_000, help="training images at most")
     parser.add_argument("--lab-steps", default=str(accuracy.LAB_STEPS), help="of its recipe")
+    parser.add_argument("--epochs", default=accuracy.EPOCHS, help="of lesson 10's recipe")
     parser.add_argument("--compile-in", help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -1,9 +1,13 @@
 """The benchmarks: fair turns, honest statistics, a gate that names who differs, no figure by hand."""
 
+import ast
 import json
 import os
+import signal
 import subprocess
 import sys
+import textwrap
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +19,9 @@ from process_marks import Mark
 from benchmarks import __main__ as command
 from benchmarks import equality, figures, group, plot, problem, readme, tables
 from benchmarks.crew import Crew
+from benchmarks.groups import accuracy as groups_accuracy
 from benchmarks.groups import imports, step
+from benchmarks.tasks import accuracy
 from benchmarks.variant import ROOT, Variant
 
 HERE = Path(__file__).parent
@@ -389,6 +395,37 @@ def test_a_variant_that_crashed_makes_the_run_fail_after_writing(monkeypatch, tm
     assert (tmp_path / "results.md").exists()
 
 
+def test_ctrl_c_ends_all_processes_and_writes_nothing():
+    mark = Mark()
+    code = """
+        import bench_variants, test_benchmarks as t
+        from benchmarks import __main__ as command
+        hanging = t.small_group(t.variant("Hangs"), prepared=False, patience=300)
+        command.GROUPS["step"] = hanging
+        command.fashion_mnist.load = lambda allow_sample: None
+        raise SystemExit(command.main(["--groups", "step"]))
+    """
+    path = f"{HERE}{os.pathsep}{ROOT}"
+    started = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=os.environ | mark.environment | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while "round 1" not in started.stdout.readline():
+        assert started.poll() is None
+    # Bench, guard, worker, and what the worker has started.
+    deadline = time.monotonic() + 60
+    while len(mark.alive()) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGINT)
+    said = started.communicate(timeout=60)[1]
+    assert started.returncode == 130, said
+    assert "Stopped; nothing was written." in said
+    assert not mark.wait_until_gone()
+
+
 # --- single groups
 
 
@@ -420,12 +457,45 @@ def test_the_process_that_times_imports_has_imported_nothing_of_ours():
     assert done.stdout.strip() == "[]"
 
 
+def test_the_fast_recipe_is_the_last_rung_of_lesson_10s_ladder():
+    (lesson,) = (ROOT / "notebooks").glob("10_*.ipynb")
+    cells = json.loads(lesson.read_text())["cells"]
+    code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    wanted = ("FULL_SIZES", "LESSON_01", "CHANGES")
+    found = {
+        node.targets[0].id: ast.unparse(node.value)
+        for node in ast.parse(code).body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in wanted
+    }
+    sizes = ast.literal_eval(found["FULL_SIZES"])
+    changes = found["CHANGES"].replace("config.PEAK_RATE", str(sizes["PEAK_RATE"]))
+    ladder = ast.literal_eval(found["LESSON_01"])
+    for change in ast.literal_eval(changes).values():
+        ladder |= change
+    assert ladder == accuracy.RECIPE
+    assert str(sizes["EPOCHS"]) == accuracy.EPOCHS
+    assert sizes["LAB_STEPS"] == accuracy.LAB_STEPS
+
+
+def test_a_target_that_was_not_reached_is_left_out():
+    found = accuracy.summary([(1.0, 87.0), (2.0, 88.5), (3.0, 88.1)])
+    assert found == {accuracy.SECONDS: 3.0, accuracy.FINAL: 88.1, accuracy.to_reach(88): 2.0}
+
+
+def test_times_to_accuracy_are_set_against_the_labs_run_of_the_same_round():
+    answers = {"lab": {accuracy.SECONDS: 2.0}, "fast": {accuracy.to_reach(90): 3.0}}
+    derived = groups_accuracy.derive(answers)["fast"]
+    assert derived[groups_accuracy.in_lab_runs(90)] == 1.5
+    assert groups_accuracy.in_lab_runs(88) not in derived
+
+
 def test_the_gpu_script_runs_without_the_courses_environment(tmp_path):
     # Only what a plain installation of JAX and Optax brings may be imported.
     blocked = "import sys\nfor name in ('psutil', 'filelock', 'matplotlib', 'IPython', 'requests', "
     blocked += "'tqdm', 'rich', 'papermill', 'torch', 'keras'):\n    sys.modules[name] = None\n"
     script = str(ROOT / "benchmarks/gpu.py")
     arguments = ["--rounds", "1", "--matmul", "64", "--examples", "5120", "--lab-steps", "25"]
+    arguments += ["--epochs", "1"]
     run = f"sys.argv = {[script, *arguments]}\nimport runpy\nrunpy.run_path({script!r}, run_name='__main__')"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "PYTHON"))}
     done = subprocess.run(
@@ -438,7 +508,7 @@ def test_the_gpu_script_runs_without_the_courses_environment(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "**cpu**" in done.stdout
-    for row in ("| fused epoch, bfloat16 |", "| cold |", "| warm |", "| source lab's recipe |"):
+    for row in ("| fused epoch, bfloat16 |", "| cold |", "| warm |", "| lesson 10's recipe |"):
         assert row in done.stdout
 
 

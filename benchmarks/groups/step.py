@@ -103,9 +103,9 @@ GROUP = Group(
     title="The training step: 784-256-128-10, GELU, batch 512, AdamW",
     how=(
         "One epoch of 117 steps a round, the same work in each: loss and accuracy of every step are "
-        "kept (in the first three loops of JAX with the gradient's norm, as in the labs). The limit is "
-        "the faster of both rows of matmuls in the same round. Every library has the threads that "
-        "it takes by itself."
+        "kept, in the loops of the source lab and of lesson 01 the gradient's norm too, as there. The "
+        "limit is the faster of both rows of matmuls in the same round. Every library has the "
+        "threads that it takes by itself."
     ),
     variants=(*LIMITS, *WAYS),
     columns=(TIME, RATE, FRACTION),
