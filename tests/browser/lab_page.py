@@ -1,6 +1,5 @@
 """A lesson open in JupyterLab: what a person does with it, and what they see."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,11 +94,6 @@ class Lesson:
         """Wait until every cell has run, or one has failed."""
         self.wait_until("course.finished(path)")
 
-    def run_again(self) -> None:
-        """Clear all outputs and run all cells once more, in the same kernel."""
-        self.window.choose("Edit", "Clear Outputs of All Cells")
-        self.run_all()
-
     def run_until(self, number: int) -> None:
         """Run all cells above the code cell with this number, from the menu."""
         self.ask("select", number)
@@ -144,12 +138,3 @@ class Lesson:
         PICTURES.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=PICTURES / f"{name}.png")
         self.window.resize()
-
-
-def opened_and_run(name: str, browser: "Browser", server: Server) -> Iterator[Lesson]:
-    """A lesson in a window of its own, run to its end; its kernels end with it."""
-    with Window(browser, server) as window:
-        lesson = window.open(f"notebooks/{name}")
-        lesson.run_all()
-        yield lesson
-    server.end_kernels()

@@ -19,8 +19,7 @@ from process_marks import Mark
 from course_utils.exercises import solutions
 
 FIRST, LEFT, RIGHT = (
-    f"notebooks/{name}.ipynb"
-    for name in ("00_start_here", "07_pmap_and_collectives", "08_tensor_sharding")
+    f"notebooks/{name}.ipynb" for name in ("00_start_here", "02_bfloat16", "03_confusion_matrix")
 )
 # A Python that has all but the course.
 WITHOUT_THE_COURSE = """
@@ -81,9 +80,9 @@ def test_two_lessons_that_are_open_at_once_both_run_to_their_end(window):
 
 def test_restart_and_run_all_starts_afresh_and_reaches_the_end_again(window):
     lesson = window.open(FIRST)
-    lesson.run_all()
     last = len(lesson.ask("cells"))
-    assert lesson.run_cell(0)["count"] == last + 1
+    lesson.run_until(last // 2)
+    assert lesson.run_cell(0)["count"] == last // 2 + 1
     window.choose("Kernel", "Restart Kernel and Run All Cells…")
     window.page.locator(".jp-Dialog .jp-mod-accept").click()
     lesson.wait_until("course.codeCells(path)[0].model.executionCount === 1")
@@ -92,26 +91,22 @@ def test_restart_and_run_all_starts_afresh_and_reaches_the_end_again(window):
     assert [cell["count"] for cell in lesson.ask("cells")] == list(range(1, last + 1))
 
 
-@pytest.mark.parametrize("what", ["the window", "the tab"])
-def test_who_closes_a_saved_lesson_and_comes_back_finds_it_as_it_was(browser, window, what):
+def test_who_closes_a_saved_lesson_and_comes_back_finds_it_as_it_was(browser, window):
     lesson = window.open(FIRST)
     lesson.run_all()
     lesson.save()
-    kernel, cells = lesson.ask("kernelId"), lesson.ask("cells")
-    if what == "the tab":
-        window.choose("File", "Close Tab")
-        lesson.wait_until("!course.panel(path)")
-        window.page.locator(".jp-DirListing-item", has_text=Path(FIRST).name).dblclick()
-        again = window.lesson(FIRST)
-    else:
-        window.context.close()
-        window = Window(browser, window.server)
-        again = window.open(FIRST)
-    with window:
-        assert again.ask("cells") == cells
-        assert len(again.ask("tables")) > 0
-        assert again.ask("kernelId") == kernel
+    before = [lesson.ask("kernelId"), lesson.ask("cells"), lesson.ask("tables")]
+    window.choose("File", "Close Tab")
+    lesson.wait_until("!course.panel(path)")
+    window.page.locator(".jp-DirListing-item", has_text=Path(FIRST).name).dblclick()
+    again = window.lesson(FIRST)
+    assert [again.ask("kernelId"), again.ask("cells"), again.ask("tables")] == before
+    window.context.close()
+    with Window(browser, window.server) as another:
+        again = another.open(FIRST)
+        assert [again.ask("kernelId"), again.ask("cells"), again.ask("tables")] == before
         # The cell before the last one needs what others have computed.
+        cells = before[1]
         assert again.run_cell(len(cells) - 2)["outputs"] == cells[-2]["outputs"]
 
 
@@ -177,10 +172,11 @@ def test_in_a_python_without_the_course_a_lesson_says_what_to_do(window):
 
 
 STARTS = """
-    import sys, time
+    import signal, sys, time
     from pathlib import Path
     from lab_server import jupyter_lab
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     with jupyter_lab(Path(sys.argv[1]), Path(sys.argv[1])) as server:
         assert server.ask("api/kernels", server.token, "POST")[0] == 201
         print("running", flush=True)
@@ -202,5 +198,8 @@ def test_tests_that_are_interrupted_or_killed_leave_nothing_running(tmp_path, ho
         assert tests.stdout.readline() == "running\n"
         assert len(mark.alive()) >= 3  # the launcher, the server, a kernel
         tests.send_signal(how)
-        tests.wait(60)
+        try:
+            tests.wait(60)
+        finally:
+            tests.kill()
     assert mark.wait_until_gone(30) == []
