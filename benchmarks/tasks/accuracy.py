@@ -22,7 +22,7 @@ RECIPE = {
     "schedule": "linear",
     "peak": 5e-3,
     "weight decay": 0.1,
-    "smoothing": 0.05,
+    "smoothing": 0.1,
     "nesterov": True,
     "b2": 0.98,
     "average": 0.98,
