@@ -93,8 +93,8 @@ def test_the_links_lead_to_the_other_lessons(lesson):
     # The next one, or the one before the last, is opened as a person does it.
     (target, *_) = names[here + 1 :] or names[here - 1 :]
     lesson.page.locator(f".jp-MarkdownOutput a[href*='{target}.ipynb']").first.click()
-    opened = lesson.window.lesson(f"notebooks/{target}.ipynb")
-    assert opened.page.evaluate("jupyterapp.shell.currentWidget.context.path") == opened.path
+    neighbour = f"notebooks/{target}.ipynb"
+    lesson.wait_until(f"jupyterapp.shell.currentWidget === course.panel('{neighbour}')")
 
 
 def text(source: str | list[str]) -> str:
