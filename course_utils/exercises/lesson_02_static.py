@@ -47,7 +47,7 @@ def scores(scores: Callable, params: Any, images: Any) -> Iterator[tuple[Any, st
         )
         raise
     yield plain is None, "Your function returns nothing: return the logits."
-    # Before the look below: it imports jax.extend, which makes newer JAX trace everything anew.
+    # Before the look below, which traces once more.
     with count_compiles() as compiles:
         for dtype in ("float32", "bfloat16", "float32"):
             jax.block_until_ready(scores(params, images, dtype))
