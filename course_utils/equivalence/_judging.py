@@ -86,15 +86,14 @@ class Judging:
         if change.metric and flips(change, examples, self.rtol(change)):
             said = "equal but for examples on a decision's edge"
             return replace(leaf, verdict=said, status="equal", kind="")
-        if leaf.kind != "error" or self._rtol is not None or change.error > _ASTRAY * noise:
+        excused = noise > self.rtol(change) * change.scale and change.error <= _ASTRAY * noise
+        if leaf.kind != "error" or self._rtol is not None or not excused:
             return leaf
-        if noise > 0.1 * change.scale:
+        if change.error > 0.1 * change.scale:
             said = "unproved: its update is nothing but rounding"
             return replace(leaf, verdict=said, status="unproved", kind="")
-        if noise > self.rtol(change) * change.scale:
-            said = "equal within the rounding that its update magnifies"
-            return replace(leaf, verdict=said, status="equal", kind="")
-        return leaf
+        said = "equal within the rounding that its update magnifies"
+        return replace(leaf, verdict=said, status="equal", kind="")
 
     def _adams(self, change: Change) -> float:
         """What dividing by a second moment adds."""
