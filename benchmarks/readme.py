@@ -49,7 +49,8 @@ def write() -> None:
 def _measured(results: tables.Results) -> str:
     lines = [tables.place(results), "Medians (smallest\u2013largest) of interleaved rounds.", ""]
     lines += [*tables.claims_table(results["groups"]), ""]
-    lines += [f"![{plot.in_words(results)}](benchmarks/results.png)", ""]
+    if seen := plot.in_words(results):
+        lines += [f"![{seen}](benchmarks/results.png)", ""]
     for group in results["groups"]:
         lines += [f"**{group['title']}**", "", *tables.group_table(group), ""]
     return "\n".join(lines).rstrip()

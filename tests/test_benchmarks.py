@@ -386,6 +386,21 @@ def test_hurried_runs_and_parts_never_reach_the_readme(monkeypatch, tmp_path):
     assert (tmp_path / "quick/results.json").exists()
 
 
+def test_a_whole_run_brings_the_readme_up_to_date(monkeypatch, tmp_path):
+    (tmp_path / "README.md").write_text(f"before\n{readme.START}\n{readme.END}\nafter\n")
+    monkeypatch.setattr(command, "GROUPS", {"small": small_group(variant("Steady"))})
+    monkeypatch.setattr(command, "HERE", tmp_path)
+    monkeypatch.setattr(command.fashion_mnist, "load", lambda allow_sample: None)
+    for name, file in (("README", "README.md"), ("RESULTS", "results.json"), ("GPU_TABLE", "no")):
+        monkeypatch.setattr(readme, name, tmp_path / file)
+    assert command.main([]) == 0
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "| the Steady | 2 (1\u20133) |" in text
+    assert (tmp_path / "results.md").exists()
+
+
 def test_a_variant_that_crashed_makes_the_run_fail_after_writing(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(command.GROUPS, "step", small_group(variant("Crashes"), prepared=False))
     monkeypatch.setattr(command, "QUICK", tmp_path)
@@ -501,13 +516,14 @@ def test_the_gpu_script_runs_without_the_courses_environment(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", blocked + run],
         cwd=tmp_path,
-        env=environment | {"JAX_PLATFORMS": "cpu"},
+        env=environment | {"JAX_PLATFORMS": "cpu", "FASHION_MNIST_SOURCES": "sample"},
         capture_output=True,
         text=True,
         timeout=400,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "**cpu**" in done.stdout
+    assert "This is the bundled sample" in done.stdout
     for row in ("| fused epoch, bfloat16 |", "| cold |", "| warm |", "| lesson 10's recipe |"):
         assert row in done.stdout
 

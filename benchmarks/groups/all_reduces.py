@@ -34,7 +34,7 @@ GROUP = Group(
     ),
     columns=(COUNT, MEGABYTES, TIME),
     rounds=7,
-    quick_rounds=2,
+    quick_rounds=1,
     claims=claims,
     prepared=False,
     fresh=True,
