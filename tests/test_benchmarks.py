@@ -413,8 +413,11 @@ def test_a_variant_that_crashed_makes_the_run_fail_after_writing(monkeypatch, tm
 def test_ctrl_c_ends_all_processes_and_writes_nothing():
     mark = Mark()
     code = """
+        import signal
         import bench_variants, test_benchmarks as t
         from benchmarks import __main__ as command
+        # A job in the background is started with it ignored; a terminal's is not.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         hanging = t.small_group(t.variant("Hangs"), prepared=False, patience=300)
         command.GROUPS["step"] = hanging
         command.fashion_mnist.load = lambda allow_sample: None
