@@ -31,8 +31,8 @@ exercise("07.2").check(repaired_loss)
 
 # %% [markdown] exercise:07.3
 # Under `jit` the batch is whole, so the mean over it is the mean of all devices. The old code added the 8
-# gradients up, which is 8 times that mean: a rate of 0.08 in disguise. But the mean over ten classes and
-# the square give each output a small gradient, so that after as many steps the recipe of section 5 is ahead.
+# gradients up, which is 8 times that mean: a rate of 0.08 in disguise. But its mean runs over ten classes,
+# too, which makes every gradient ten times smaller, as in section 4: so its steps are the shorter ones.
 
 
 # %% exercise:07.3
