@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 from course_utils.equivalence import assert_equal_to_one_device
 from course_utils.exercises.definition import defined
 from course_utils.exercises.forms import function
+from course_utils.exercises.way import along
 from course_utils.hlo import collectives, totals
 
 SPECS = (P(), (P("data", None), P("data")))  # parameters whole, images and labels split
@@ -69,7 +70,7 @@ def _moves(
     n, home = mesh.size, mesh.devices.flat[0]
     new, loss = jax.device_get(jax.block_until_ready(step(params, batch)))
     wanted, mean = jax.device_get(jax.jit(one_device)(*jax.device_put((params, batch), home)))
-    factor = _factor(new, wanted, jax.device_get(params))
+    factor, _ = along(new, wanted, params)
     yield (
         n > 1 and abs(factor - n) < 0.01 * n,
         "The parameters go in the right direction, but as many times too far as there are devices: "
@@ -123,13 +124,6 @@ def _returned(step: Callable, mesh: Mesh, params: Any, batch: Any) -> Any:
 
     jax.eval_shape(on_mesh(mesh, look), params, batch)
     return found[0]
-
-
-def _factor(new: Any, wanted: Any, old: Any) -> float:
-    """How far `new` has gone along the way from `old` to `wanted`, as a fraction of that way."""
-    flat = [np.concatenate([np.ravel(x) for x in jax.tree.leaves(t)]) for t in (new, wanted, old)]
-    way, went = flat[1] - flat[2], flat[0] - flat[2]
-    return float(went @ way / (way @ way))
 
 
 def _proved(step: Callable, reference: Callable, params: Any, batch: Any) -> bool:
