@@ -100,6 +100,12 @@ def test_a_cell_is_short(lesson):
     assert {start: n for start, n in lengths.items() if n > 30} == {}
 
 
+@each_lesson
+def test_a_line_of_code_fits_the_page(lesson):
+    lines = [line for cell in code_cells(lesson) for line in cell.source.splitlines()]
+    assert [line for line in lines if len(line) > 102] == []  # what a window of 1280 pixels shows
+
+
 def test_parameters_reach_the_lesson_and_come_back_in_the_record(tmp_path):
     lesson = NOTEBOOKS / "01_training_loop.ipynb"
     options = ("--params", "BATCH_SIZE=64 TRAIN_STEPS=70")
