@@ -46,7 +46,7 @@ def _updates(values: Mapping[str, np.ndarray], changes: Sequence[Change]) -> np.
     # Leaves count alike, however long their updates are.
     parts = [
         (np.real(wide(values[c.path])) - np.real(wide(c.old.value))).ravel()
-        / max(norm(c.ref_update), 1e-300)
+        / (norm(c.ref_update) or 1.0)
         for c in changes
     ]
     return np.concatenate(parts)
