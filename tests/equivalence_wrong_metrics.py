@@ -101,50 +101,40 @@ def _(n):
     return measured(n, metric, pmean)
 
 
+def normalising_loss(params, running, batch):
+    """A mean loss with batch normalisation in it, and its new running statistics."""
+    hidden = batch["x"] @ params["W"]
+    mean, var = hidden.mean(0), hidden.var(0)
+    hidden = jnp.tanh((hidden - mean) * jax.lax.rsqrt(var + 1e-3) + params["b"])
+    losses = -jax.nn.log_softmax(hidden @ params["out"])[jnp.arange(len(batch["y"])), batch["y"]]
+    new = {"mean": 0.9 * running["mean"] + 0.1 * mean, "var": 0.9 * running["var"] + 0.1 * var}
+    return losses.mean(), new
+
+
 def normalised(n, reduce_running=pmean):
     """Compare steps with batch normalisation; each shard takes statistics of its own."""
-
-    def loss(params, running, batch):
-        hidden = batch["x"] @ params["W"]
-        mean, var = hidden.mean(0), hidden.var(0)
-        hidden = jnp.tanh((hidden - mean) * jax.lax.rsqrt(var + 1e-3) + params["b"])
-        losses = -jax.nn.log_softmax(hidden @ params["out"])[
-            jnp.arange(len(batch["y"])), batch["y"]
-        ]
-        new = {"mean": 0.9 * running["mean"] + 0.1 * mean, "var": 0.9 * running["var"] + 0.1 * var}
-        return losses.mean(), new
+    gradients = jax.value_and_grad(normalising_loss, has_aux=True)
 
     def local(params, running, batch):
-        found = jax.value_and_grad(loss, has_aux=True)
-        (value, new), grads = found(params, running, batch)
-        return pmean((value, grads)), reduce_running(new)
-
-    mesh = make_mesh(n)
-    inner = jax.shard_map(
-        local,
-        mesh=mesh,
-        in_specs=(P(), P(), P("data")),
-        out_specs=((P(), P()), P()),
-        check_vma=False,
-    )
+        (value, new), grads = gradients(params, running, batch)
+        return (pmean(value), reduce_running(new)), pmean(grads)
 
     def make(gradients):
         @jax.jit
         def step(state, batch):
             train, running = state
-            (value, grads), running = gradients(train[0], running, batch)
+            (value, running), grads = gradients(train[0], running, batch)
             return (apply(MOMENTUM, train, grads), running), {"loss": value}
 
         return step
 
-    def alone(params, running, batch):
-        found = jax.value_and_grad(loss, has_aux=True)
-        (value, new), grads = found(params, running, batch)
-        return (value, grads), new
-
+    mesh, specs = make_mesh(n), (P(), P(), P("data"))
+    inner = jax.shard_map(
+        local, mesh=mesh, in_specs=specs, out_specs=((P(), P()), P()), check_vma=False
+    )
     running = {"mean": np.zeros(8, np.float32), "var": np.ones(8, np.float32)}
     state, batch = put(mesh, (host_state(MOMENTUM), running), host_batch())
-    return {"step": make(inner), "state": state, "batch": batch, "reference": make(alone)}
+    return {"step": make(inner), "state": state, "batch": batch, "reference": make(gradients)}
 
 
 @wrong("batch statistics per shard", "batch statistics", "per shard")
