@@ -67,7 +67,7 @@ def report(results: Results) -> str:
     lines += ["Medians of the rounds, with the smallest and the largest.", ""]
     lines += [*claims_table(results["groups"]), ""]
     for group in results["groups"]:
-        lines += [f"## {group['title']}", "", f"{group['how']} {rounds_of(group)} rounds.", ""]
+        lines += [f"## {group['title']}", "", f"{group['how']} Rounds: {rounds_of(group)}.", ""]
         lines += [*group_table(group), ""]
         if group["compared"]:
             lines += [*_compared_table(group["compared"]), ""]
