@@ -117,10 +117,19 @@ def _(n):
     return compared(n, local, check_vma=False)
 
 
-@wrong("a psum-ed loss differentiated under check_vma=False", "lacks a reduction")
+@wrong("a pmean-ed loss differentiated under check_vma=False", "a reduced loss", "own shard")
 def _(n):
     def local(params, batch):
         return jax.value_and_grad(lambda p: pmean(mean_loss(p, batch)))(params)
+
+    return compared(n, local, check_vma=False)
+
+
+@wrong("a psum-ed loss differentiated under check_vma=False", "a reduced loss", "times")
+def _(n):
+    def local(params, batch):
+        loss, grads = jax.value_and_grad(lambda p: psum(mean_loss(p, batch)))(params)
+        return loss / n, grads
 
     return compared(n, local, check_vma=False)
 

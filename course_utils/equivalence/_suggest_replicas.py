@@ -13,6 +13,8 @@ from course_utils.equivalence._weights import weights
 
 _VERBS = {"mean": "pmean", "sum": "psum", "maximum": "pmax", "minimum": "pmin"}
 
+_REDUCED_LOSS = " With check_vma=False, a reduced loss doesn't reduce its gradient."
+
 
 def replicas(replay: Replay) -> str:
     """The cause, where replicas differ: a stale one, a missing reduction, or one unknown."""
@@ -56,13 +58,13 @@ def _unreduced(replay: Replay, change: Change) -> str:
             return (
                 f"{change.path} lacks a reduction{_along(replay.evidence, change)}: {held}, and the "
                 f"{how} over the devices is what one device gets. Reduce it with {_VERBS[how]} "
-                "before it is used."
+                f"before it is used.{'' if change.metric else _REDUCED_LOSS}"
             )
     if "shard" not in held:
         return ""
     return (
         f"{change.path} lacks a reduction{_along(replay.evidence, change)}: {held}. Reduce the "
-        "gradients (pmean) before they are used."
+        f"gradients (pmean) before they are used.{_REDUCED_LOSS}"
     )
 
 
