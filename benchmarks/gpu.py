@@ -141,7 +141,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--matmul", type=int, default=8192, help="rows of the large product")
     parser.add_argument("--examples", type=int, default=60_000, help="training images at most")
     parser.add_argument("--lab-steps", default=str(accuracy.LAB_STEPS), help="of its recipe")
-    parser.add_argument("--epochs", default=accuracy.EPOCHS, help="of lesson 10's recipe")
+    parser.add_argument("--epochs", default="", help="of lesson 10's recipe")
     parser.add_argument("--compile-in", help=argparse.SUPPRESS)
     return parser.parse_args()
 

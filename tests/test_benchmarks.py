@@ -1,6 +1,5 @@
 """The benchmarks: fair turns, honest statistics, a gate that names who differs, no figure by hand."""
 
-import ast
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ import pytest
 from process_marks import Mark
 
 from benchmarks import __main__ as command
-from benchmarks import equality, figures, group, plot, problem, readme, tables
+from benchmarks import equality, figures, group, lesson_10, plot, problem, readme, tables
 from benchmarks.crew import Crew
 from benchmarks.groups import accuracy as groups_accuracy
 from benchmarks.groups import imports, step
@@ -475,24 +474,25 @@ def test_the_process_that_times_imports_has_imported_nothing_of_ours():
     assert done.stdout.strip() == "[]"
 
 
-def test_the_fast_recipe_is_the_last_rung_of_lesson_10s_ladder():
-    (lesson,) = (ROOT / "notebooks").glob("10_*.ipynb")
-    cells = json.loads(lesson.read_text())["cells"]
-    code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
-    wanted = ("FULL_SIZES", "LESSON_01", "CHANGES")
-    found = {
-        node.targets[0].id: ast.unparse(node.value)
-        for node in ast.parse(code).body
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in wanted
-    }
-    sizes = ast.literal_eval(found["FULL_SIZES"])
-    changes = found["CHANGES"].replace("config.PEAK_RATE", str(sizes["PEAK_RATE"]))
-    ladder = ast.literal_eval(found["LESSON_01"])
-    for change in ast.literal_eval(changes).values():
-        ladder |= change
-    assert ladder == accuracy.RECIPE
-    assert str(sizes["EPOCHS"]) == accuracy.EPOCHS
-    assert sizes["LAB_STEPS"] == accuracy.LAB_STEPS
+def test_the_recipe_that_is_timed_is_the_last_rung_of_lesson_10s_ladder():
+    cells = [
+        "FULL_SIZES = {'PEAK_RATE': 0.005, 'EPOCHS': 6}",
+        "LESSON_01 = {'peak': 3e-3, 'average': 0.0}",
+        "CHANGES = {'lesson 01': {}, 'decay': {'peak': config.PEAK_RATE}, 'last': {'average': 0.9}}",
+    ]
+    notebook = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
+    found = lesson_10.read(notebook)
+    assert found["RECIPE"] == {"peak": 0.005, "average": 0.9}
+    assert found["EPOCHS"] == 6
+    notebook["cells"].pop()
+    with pytest.raises(LookupError, match="no longer assigns CHANGES"):
+        lesson_10.read(notebook)
+
+
+def test_the_lesson_has_what_the_recipe_is_read_from():
+    found = lesson_10.constants()
+    assert {"schedule", "peak", "weight decay", "smoothing", "average"} <= set(found["RECIPE"])
+    assert found["LAB_STEPS"] == accuracy.LAB_STEPS
 
 
 def test_a_target_that_was_not_reached_is_left_out():

@@ -8,25 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks import problem
+from benchmarks import lesson_10, problem
 from benchmarks.steps.jax_loops import optimizer
 from course_utils import fashion_mnist
 from course_utils.models import fused_epoch, mlp, recipe
 
 TARGETS = (88, 89, 90)  # per cent
 LAB_STEPS, LAB_EVERY = 400, 25
-EPOCHS = "6"
-# The last rung of lesson 10's ladder, which was chosen on validation data, with keys below FIRST_KEY.
-RECIPE = {
-    "standardised": True,
-    "schedule": "linear",
-    "peak": 5e-3,
-    "weight decay": 0.1,
-    "smoothing": 0.1,
-    "nesterov": True,
-    "b2": 0.98,
-    "average": 0.98,
-}
+# Lesson 10 chose its recipe on validation data, with keys below this one.
 FIRST_KEY = 1000
 SECONDS, FINAL = "s in all", "test accuracy at the end, %"
 Curve = list[tuple[float, float]]  # seconds of training, per cent of the test images
@@ -110,14 +99,16 @@ class SourceRecipe(Run):
 class FusedRecipe(Run):
     """Lesson 10's recipe, an epoch at a time, for a run of so many epochs."""
 
-    def __init__(self, epochs: str = EPOCHS) -> None:
+    def __init__(self, epochs: str = "") -> None:
+        """`epochs`: by default as many as the lesson's."""
+        lesson = lesson_10.constants()
         prepare = recipe.standardiser(fashion_mnist.load().train_images)
         super().__init__(prepare)
-        self.epochs = int(epochs)
+        self.epochs = int(epochs or lesson["EPOCHS"])
         self.train = jax.device_put(self.train)
         steps = self.epochs * (len(self.train[0]) // problem.BATCH_SIZE)
-        self.rule = recipe.make_optimizer(RECIPE, steps)
-        loss = recipe.make_loss(RECIPE["smoothing"])
+        self.rule = recipe.make_optimizer(lesson["RECIPE"], steps)
+        loss = recipe.make_loss(lesson["RECIPE"]["smoothing"])
         self.epoch = fused_epoch.make_epoch(loss, self.rule, problem.BATCH_SIZE, prepare)
 
     def parts(self, key: jax.Array) -> Iterator[mlp.Params]:
