@@ -56,15 +56,15 @@ def test_lesson_05_fails_if_a_gradient_times_n_creeps_back(old, new, tmp_path):
 
 def test_a_planted_out_of_memory_is_a_row_of_the_sweep_and_the_others_are_measured(tmp_path):
     notebook = in_test_profile(LESSONS[2])
-    (start,) = [i for i, c in enumerate(notebook.cells) if c.source.startswith("import gc")]
+    (sweep,) = [i for i, c in enumerate(notebook.cells) if c.source.startswith("def attempt(")]
     plant = nbformat.v4.new_code_cell(
-        "real_measure = measure\n"
-        "def measure(step, state, batches, **options):\n"
-        "    if batches[0][0].shape[0] == 64:\n"
+        "real_run = run\n"
+        "def run(some_devices, global_batch, **options):\n"
+        "    if global_batch == 64:\n"
         "        raise jax.errors.JaxRuntimeError('RESOURCE_EXHAUSTED: Out of memory (planted)')\n"
-        "    return real_measure(step, state, batches, **options)\n"
+        "    return real_run(some_devices, global_batch, **options)\n"
     )
-    notebook.cells.insert(start + 1, plant)
+    notebook.cells.insert(sweep, plant)
     shown = json.dumps([c.get("outputs", []) for c in execute(notebook, cwd=tmp_path).cells])
     assert "batch 64, failed: out of memory" in shown
     assert all(f"batch {size}, done" in shown for size in (16, 32, 128))
