@@ -47,8 +47,8 @@ def spread(answer: Callable, mesh: Mesh) -> Iterator[tuple[Any, str]]:
     yield shape != (), f"A spread is a single number; yours has the shape {shape}."
     yield (
         varying,
-        "Every device must return the same, but yours is varying: each has its own losses, and "
-        "nothing was exchanged, or something after it is the device's own again.",
+        "Every device must return the same, but yours is varying: nothing was exchanged, or something "
+        "after it is the device's own again, or, as after `all_gather`, JAX can't tell that all agree.",
     )
     found = float(jax.device_get(_on_mesh(answer, mesh)(losses.ravel())))
     own, whole = losses.std(axis=1), float(losses.std())
@@ -61,6 +61,10 @@ def spread(answer: Callable, mesh: Mesh) -> Iterator[tuple[Any, str]]:
             "means lie apart is missing.",
         ),
         (whole**2, "That is the variance: the root is missing."),
+        (
+            whole * mesh.size**0.5,
+            "Too large by the root of the number of devices: something was added up that is a mean.",
+        ),
     ):
         yield not _near(found, whole) and _near(found, mistaken), message
     yield not _near(found, whole), "It isn't the spread of all losses together."

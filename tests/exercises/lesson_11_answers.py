@@ -55,6 +55,7 @@ def spread_answers() -> Answers:
             "adds up the devices' own": lambda x: jax.lax.psum(x.std(), "data"),
             "measures from its own mean": lambda x: jnp.sqrt(jax.lax.pmean(x.var(), "data")),
             "the root is missing": lambda x: spread(x) ** 2,
+            "something was added up": lambda x: spread(x) * DEVICES**0.5,
             "yours is varying": lambda x: x.std(),
             "a single number": lambda x: jnp.sqrt(
                 jax.lax.pmean((x - jax.lax.pmean(x.mean(), "data")) ** 2, "data")
