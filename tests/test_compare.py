@@ -12,6 +12,8 @@ from course_utils.headless import compare, comparison, differences
 from course_utils.headless.direction import better
 from course_utils.headless.repeats import merged, not_run
 
+pytestmark = pytest.mark.any_python
+
 
 def lesson(name="01_good", status="passed", seconds=10.0, checkpoints=(True,), **figures):
     """The entry of one attempt; a figure is value or (value, unit)."""

@@ -25,6 +25,8 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from course_utils.display import show_figure
+
+pytestmark = pytest.mark.any_python
 figure, axes = plt.subplots()
 axes.plot([1, 2])
 show_figure(figure, alt='A line that rises, <b>"steeply"</b> & for ever')

@@ -8,6 +8,8 @@ from headless_lab import Lab, lesson
 from course_utils.headless import lessons, plan
 from course_utils.headless.course_map import Described, describe, described, show_map
 
+pytestmark = pytest.mark.any_python
+
 FIRST = """# 03 · A <title> & more
 
 A promise.

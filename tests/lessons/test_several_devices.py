@@ -30,6 +30,11 @@ LESSONS = [
 def test_a_lesson_ends_green_on_any_number_of_devices(lesson, devices, tmp_path):
     results = run_headless(lesson, tmp_path / "runs", "--devices", devices, cwd=tmp_path)
     assert results["environment"]["device_count"] == int(devices)
+    if devices == "3" and lesson == LESSONS[2]:  # its batch sizes are powers of two
+        (executed,) = tmp_path.glob(f"runs/2*/{lesson.name}")
+        shown = executed.read_text()
+        assert "skipped: 16 doesn't divide by 3 devices" in shown
+        assert "batch 15, done" in shown
 
 
 def changed(lesson, old, new):
@@ -68,15 +73,6 @@ def test_a_planted_out_of_memory_is_a_row_of_the_sweep_and_the_others_are_measur
     shown = json.dumps([c.get("outputs", []) for c in execute(notebook, cwd=tmp_path).cells])
     assert "batch 64, failed: out of memory" in shown
     assert all(f"batch {size}, done" in shown for size in (16, 32, 128))
-
-
-def test_a_size_that_does_not_divide_is_skipped_by_name(tmp_path):
-    notebook = in_test_profile(LESSONS[2])
-    parameters = notebook.cells[1]
-    parameters.source = parameters.source.replace("DEVICES = 0", "DEVICES = 3")
-    shown = json.dumps([c.get("outputs", []) for c in execute(notebook, cwd=tmp_path).cells])
-    assert "skipped: 16 doesn't divide by 3 devices" in shown
-    assert "batch 15, done" in shown
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 6, 8])
