@@ -153,7 +153,7 @@ def test_numbers_stand_right_and_text_left_unless_told_otherwise():
     row = ["a", 1, "12.5 %", None, True]
     heads = ["text", "int", "share", "none", "bool"]
     data, _ = shown(display.show_table, heads, [row, ["b", 2, "<3", None, False]])
-    expected = ["left", "right", "right", "left", "left"]
+    expected = ["left", "right", "right", "right", "left"]
     assert [td.get("align") for td in parsed(data).iter("td")] == expected * 2
     data, _ = shown(display.show_table, ["a", "b"], [["x", 1]], aligns=["center", None])
     assert [td.get("align") for td in parsed(data).iter("td")] == ["center", "right"]

@@ -72,9 +72,13 @@ def _is_float(value):
 
 
 def is_numeric(values: Iterable[object]) -> bool:
-    """Whether a column reads as numbers: numbers, or text such as "1.5", "12 %" or "3.1x"."""
-    shown = [value for value in map(scalar, values) if value is not None and value != ""]
-    return bool(shown) and all(map(_reads_as_number, shown))
+    """Whether a column reads as numbers: numbers, or text such as "1.5", "12 %" or "3.1x".
+
+    One that only misses its values does, too: it stands where figures stand on another machine.
+    """
+    values = list(map(scalar, values))
+    shown = [value for value in values if value is not None and value != ""]
+    return all(map(_reads_as_number, shown)) if shown else None in values
 
 
 def _reads_as_number(value):
