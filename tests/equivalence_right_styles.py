@@ -29,6 +29,7 @@ from equivalence_wrong_batches import RAGGED, REAL, keyed
 from equivalence_wrong_metrics import confusion, correct, measured
 from equivalence_wrong_optimizers import accumulated, micro
 from equivalence_wrong_reductions import clipped, clipping, sharded_rows
+from equivalence_wrong_whole import KEY, whole
 from flax import nnx
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -200,6 +201,11 @@ def _(n):
 
     whole = host_batch(examples=REAL)
     return compared(n, local, batch=RAGGED, reference_batches=[whole])
+
+
+@right("a whole step: padded, masked, with dropout, clipped, a metric by class")
+def _(n):
+    return whole(n, key=KEY)
 
 
 @right("clipped after the reduction, under a schedule")

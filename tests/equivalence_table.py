@@ -17,8 +17,9 @@ from equivalence_wrong_batches import BATCHES
 from equivalence_wrong_metrics import METRICS
 from equivalence_wrong_optimizers import OPTIMIZERS
 from equivalence_wrong_reductions import REDUCTIONS
+from equivalence_wrong_whole import WHOLE
 
-WRONG = [*REDUCTIONS, *BATCHES, *OPTIMIZERS, *METRICS]
+WRONG = [*REDUCTIONS, *BATCHES, *OPTIMIZERS, *METRICS, *WHOLE]
 RIGHT = STYLES
 
 compare = functools.cache(outcome)

@@ -33,7 +33,7 @@ Ragged batches
 `pad_batch(batch, multiple_of)` returns the batch, lengthened, and a mask; `weighted_mean(values,
 mask, axis_name)` is the mean over all real examples on all devices. The reference can stay the
 untouched script on the batch as it was: give the parallel step the padded batch with its mask, and
-`reference_batches=[unpadded]`. Rows that the mask leaves out are then not expected there.
+`reference_batches=[unpadded]`, one for each batch. Rows that the mask leaves out are then not expected there.
 
 Metrics
 -------
@@ -77,12 +77,14 @@ raises NotEqualToOneDevice, whose `report` is about the first step in which anyt
 leaf it has
 
 - the relative error: of the way that the leaf has moved on one device, not of its value;
-- the factor: how many times the reference's update the parallel one is;
+- the factor: how many times as far as the reference's it has moved in this step; of a metric, how
+  many times the reference's value it is;
 - the verdict: equal, unproved (nothing speaks against it, and nothing for it), or how it differs.
 
 `report.suggestion` is the likely cause. It is found by trying causes on the reference: a factor that
 is the number of devices, replicas that differ, an update that one device makes from one shard alone.
-It says so when none fits.
+It says so when none fits, and how to go on: switch off, on both sides, the random numbers and what
+isn't linear in the gradient, such as clipping, compare, and switch it on again piece by piece.
 """
 
 from course_utils.equivalence._assert import assert_equal_to_one_device, sgd_step

@@ -72,6 +72,11 @@ class Fit:
     decay: float
     rest: float
 
+    @property
+    def tells(self) -> bool:
+        """Whether factor or decay, and not the rest, is most of what the two updates differ by."""
+        return bool(self.decay) or abs(self.factor - 1) > self.rest
+
 
 def fit(change: Change) -> Fit | None:
     """Project the update onto the reference's, then onto the old value too if a rest remains."""

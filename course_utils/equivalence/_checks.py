@@ -40,9 +40,11 @@ def batches_given(batches: Sequence[Any], wanted: Sequence[Any], shards: int) ->
 def structure(found: dict[str, Placed], wanted: dict[str, Placed]) -> Broken:
     """Leaves that only one of the two sides returns."""
     leaves = missing_or_extra(found, wanted)
-    return leaves, "the parallel step returns another structure than the reference; " + _list(
-        leaves
-    )
+    said = "the parallel step returns another structure than the reference; " + _list(leaves)
+    if leaves and all(leaf.path.startswith("metrics") for leaf in leaves):
+        said += ". Return the same metrics on both sides, or compare the state alone: "
+        said += "check_metrics=False."
+    return leaves, said
 
 
 def check_state_is_kept(before: dict[str, Placed], after: dict[str, Placed]) -> None:

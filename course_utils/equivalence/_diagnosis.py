@@ -10,13 +10,17 @@ from course_utils.equivalence import _replay_trials as trials
 from course_utils.equivalence import _suggest as told
 from course_utils.equivalence._copies import on_one_device
 from course_utils.equivalence._evidence import Evidence
+from course_utils.equivalence._meanings import shown_sum
 from course_utils.equivalence._padding import all_real, mask_of, real_count, unpadded
 from course_utils.equivalence._replay import Replay
+from course_utils.equivalence._replay_draws import other_keys
 from course_utils.equivalence._replay_metrics import metrics
 from course_utils.equivalence._replay_shards import per_shard
 from course_utils.equivalence._shards import merged, rows_of, shards_of
 from course_utils.equivalence._sides import Parallel, Reference
 from course_utils.equivalence._suggest_factor import decay, factor
+from course_utils.equivalence._suggest_length import length
+from course_utils.equivalence._suggest_method import UNKNOWN, method
 from course_utils.equivalence._suggest_replicas import replicas
 from course_utils.equivalence._suggest_shards import exchanged, still
 
@@ -43,15 +47,12 @@ def diagnose(
         lambda: trials.several_steps(replay, told.counter_times(evidence)),
         lambda: per_shard(replay),
         lambda: trials.moved_shards(replay),
-        lambda: trials.other_keys(replay),
+        lambda: length(replay),
+        lambda: shown_sum(evidence),
+        lambda: other_keys(replay),
+        lambda: method(replay),
     ]
-    return next(filter(None, map(_answer, questions)), _UNKNOWN)
-
-
-_UNKNOWN = (
-    "no known fault fits: no factor, no replica that differs, no shard that explains it. "
-    "If the step is right and only computes less precisely, pass rtol=."
-)
+    return next(filter(None, map(_answer, questions)), UNKNOWN.strip())
 
 
 def _answer(question: Callable[[], str]) -> str:

@@ -30,6 +30,12 @@ class Evidence:
         differ = [pair for pair in pairs if pair[0].status == "differs" and pair[0].kind in kinds]
         return [pair for pair in differ if not pair[1].metric] or differ
 
+    def metrics(self) -> list[tuple[Leaf, Change]]:
+        """The metrics that differ by a numeric error, whether the state agrees or not."""
+        pairs = zip(self.leaves, self.changes, strict=True)
+        differ = (pair for pair in pairs if pair[0].status == "differs")
+        return [pair for pair in differ if pair[0].kind == "error" and pair[1].metric]
+
     def named(self, factor: float, path: str) -> Named | None:
         return name_factor(factor, path, self.sizes)
 

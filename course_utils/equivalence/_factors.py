@@ -16,8 +16,8 @@ _FIRST_MOMENT = re.compile(r"(\.|\[')(mu|m|trace|momentum)\b")
 class Named:
     """A factor with a meaning: its kind and its description.
 
-    The kind is "sum" or "mean" (over devices), "micro-sum", "example-sum" or "padding" (over
-    micro-batches, over examples, over padding too), "root", "sign" or "integer".
+    The kind is "sum" or "mean" (over devices), "micro-sum" or "micro-mean" (over micro-batches),
+    "example-sum" or "example-mean", "padding" (over padding too), "root", "sign" or "integer".
     """
 
     kind: str
@@ -82,9 +82,14 @@ def _of_examples(sizes: Sizes) -> Iterator[tuple[float, str, str]]:
     if 0 < real < rows:
         yield real / rows, "padding", f"{real}/{rows}, the share of real examples in the batch"
     own = rows // sizes.shards
-    for count, where in ((real, "in the batch"), (own, "on each device")):
+    for count, said in (
+        (real, "the number of examples in the batch"),
+        (rows, "the number of rows in the batch, with its padding"),
+        (own, "the number of examples on each device"),
+    ):
         if count > 1:
-            yield count, "example-sum", f"{count} = the number of examples {where}"
+            yield count, "example-sum", f"{count} = {said}"
+            yield 1 / count, "example-mean", f"1/{count}, with {count} = {said}"
 
 
 def _integer(factor: float) -> Named | None:

@@ -7,6 +7,12 @@ import jax
 
 from course_utils.equivalence._report import Leaf
 
+PAIR = (
+    "The reference step got the padded batch as a pair (batch, mask), since no reference_batches "
+    "were given. If it takes batches as they are, pass reference_batches=[the unpadded batches], "
+    "one for `batch` and one for each of `more_batches`."
+)
+
 
 def notes(leaves: Sequence[Leaf], devices: set[Any], batches: Sequence[Any]) -> tuple[str, ...]:
     """Remarks on what the comparison didn't prove."""

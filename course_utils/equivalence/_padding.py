@@ -35,6 +35,16 @@ def real_count(batch: Any, mask: int | None, rows: int) -> int:
     return rows if mask is None else int(np.asarray(jax.tree.leaves(batch)[mask]).sum())
 
 
+def is_pair(batch: Any) -> bool:
+    """Whether a batch is a pair (batch, mask), as pad_batch returns it."""
+    if not (isinstance(batch, tuple | list) and len(batch) == 2):
+        return False
+    rows = np.shape(batch[1])
+    if len(rows) != 1 or any(np.shape(leaf)[:1] != rows for leaf in jax.tree.leaves(batch)):
+        return False
+    return mask_of(batch, *rows) == len(jax.tree.leaves(batch)) - 1
+
+
 def unpadded(batch: Any, like: Any, mask: int | None) -> Any:
     """The real examples of `batch` as a tree of `like`'s structure, None if that can't be.
 

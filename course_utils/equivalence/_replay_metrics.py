@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from course_utils.equivalence._change import norm, wide
+from course_utils.equivalence._change import Change, norm, wide
 from course_utils.equivalence._replay import Replay
 from course_utils.equivalence._shards import uneven
 
@@ -14,14 +14,28 @@ _HOW = {"mean": "pmean", "sum": "psum", "maximum": "pmax", "minimum": "pmin"}
 def metrics(replay: Replay) -> str:
     """The cause where only metrics differ, "" where the shards don't tell."""
     failing = [change for _, change in replay.evidence.failing("error", "exact")]
-    if not replay.on_parts or not failing or not all(change.metric for change in failing):
+    if not failing or not all(change.metric for change in failing):
         return ""
-    for change in failing:
+    if said := _padding(replay, failing):
+        return said
+    for change in failing if replay.on_parts else ():
         shards = [wide(answer[change.path]) for answer in replay.on_parts]
         mine = _kind(wide(change.new.value), shards, replay)
         right = _kind(wide(change.ref_new.value), shards, replay)
         if mine and mine != right:
             return f"{change.path} is the {mine} of what the shards give, {_cure(right, replay)}"
+    return ""
+
+
+def _padding(replay: Replay, failing: Sequence[Change]) -> str:
+    """A metric that counts padding, where the gradients don't."""
+    answer = None if replay.padded is None else replay.ask(replay.padded)
+    for change in failing:
+        if replay.explains([answer], [change]):
+            return (
+                f"padding counts in {change.path} as examples do: it is what one device returns "
+                "with the mask left out. Weigh each example with the mask, in sums and in counts."
+            )
     return ""
 
 

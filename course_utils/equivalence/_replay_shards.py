@@ -6,51 +6,19 @@ import numpy as np
 
 from course_utils.equivalence._change import norm, wide
 from course_utils.equivalence._factors import is_moment, is_second_moment
-from course_utils.equivalence._replay import Answer, Replay
+from course_utils.equivalence._replay import Replay
+from course_utils.equivalence._replay_weights import unequal
 from course_utils.equivalence._shards import uneven
-from course_utils.equivalence._weights import shares, weights
 
 _STATISTICS = re.compile(r"mean|var\b|variance|stats|running|moving", re.IGNORECASE)
-_NEGLIGIBLE = 0.03
 
 
 def per_shard(replay: Replay) -> str:
     """Shards that count another number of times than they should, or on their own."""
     if replay.explains(replay.on_parts, replay.linear):
         return _mean_of_shards(replay)
-    said = _unequal(replay, replay.on_parts, "shard")
-    return said or _unequal(replay, replay.on_micro, "micro-batch")
-
-
-def _unequal(replay: Replay, answers: list[Answer], what: str) -> str:
-    new = {change.path: wide(change.new.value) for change in replay.linear}
-    found = weights(new, answers, replay.linear)
-    if found is None:
-        return _nonlinear(replay, answers, what)
-    counted = [str(i) for i, weight in enumerate(found) if abs(weight) > _NEGLIGIBLE]
-    lost = [str(i) for i, weight in enumerate(found) if abs(weight) <= _NEGLIGIBLE]
-    if len(counted) == 1 and len(found) > 1:
-        return f"only {what} {counted[0]} of the batch counts: the others' gradients are lost."
-    if lost:
-        return (
-            f"{what} {', '.join(lost)} of the batch doesn't count, with {', '.join(counted)} "
-            f"weighted {shares(found[np.abs(found) > _NEGLIGIBLE])}: its gradient is lost, or its "
-            "examples are left out."
-        )
-    if np.ptp(found) > _NEGLIGIBLE * np.abs(found).max():
-        return (
-            f"the {what}{'e' * what.endswith('ch')}s of the batch count {shares(found)} times: "
-            "their weights don't add up to those of one device. " + uneven(replay.counts)
-        )
-    return ""
-
-
-def _nonlinear(replay: Replay, answers: list[Answer], what: str) -> str:
-    """Adam's parameters, say, that are those of one shard."""
-    for number, answer in enumerate(answers):
-        if replay.explains([answer]):
-            return f"only {what} {number} of the batch counts: the others' gradients are lost."
-    return ""
+    said = unequal(replay, replay.on_parts, replay.counts, "shard")
+    return said or unequal(replay, replay.on_micro, [1] * len(replay.on_micro), "micro-batch")
 
 
 def _mean_of_shards(replay: Replay) -> str:

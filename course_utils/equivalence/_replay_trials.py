@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
 
-from course_utils.equivalence._copies import holds_keys
-from course_utils.equivalence._replay import Replay, rows
-from course_utils.equivalence._shards import rows_of
+from course_utils.equivalence._replay import Replay
+from course_utils.equivalence._shards import rows_of, uneven
 
 _MOST_REPLAYS = 60
 
@@ -31,8 +31,17 @@ def padding(replay: Replay) -> str:
         return (
             "padding counts as examples do: the update is that of one device with the mask left "
             "out. Weigh each example's loss with the mask, and divide by its sum (weighted_mean)."
+            + _or_means(replay)
         )
     return ""
+
+
+def _or_means(replay: Replay) -> str:
+    """Padding repeats an example: where a shard holds no other, that example's mean is the same."""
+    counts = replay.counts
+    if len(set(counts)) < 2 or any(count not in (1, max(counts)) for count in counts):
+        return ""
+    return f" Or it is a mean of means over ragged shards: {uneven(counts)}"
 
 
 def several_steps(replay: Replay, times: int) -> str:
@@ -53,38 +62,6 @@ def several_steps(replay: Replay, times: int) -> str:
     return ""
 
 
-def other_keys(replay: Replay) -> str:
-    """Keys that depend on the device, or on nothing."""
-    reference = replay.reference
-    if reference.key is None and not holds_keys((reference.before, reference.batch)):
-        return ""
-    count = len(replay.parts)
-    for own in (
-        lambda i: lambda key: jax.random.fold_in(key, i),
-        lambda i: lambda key: jax.random.split(key, count)[i],
-    ):
-        answers = [replay.ask_with_keys(part, own(i)) for i, part in enumerate(replay.parts)]
-        if replay.explains(answers):
-            return (
-                "each device has a key of its own (axis_index folded in, or one of "
-                "split(key, devices)), so what an example draws depends on the number of devices. "
-                "Give each example its own key, by its place in the global batch (example_keys)."
-            )
-    for number in range(1, reference.number) if reference.key is not None else ():
-        if replay.explains([replay.ask(reference.batch, key=reference.key_of(number))]):
-            return (
-                f"the update is the one that the random key of step {number} gives: the same key "
-                "in every step, or one that is a step late."
-            )
-    if not replay.random:
-        return ""
-    return (
-        "no factor and no replica tells, and the reference's update depends on its random key: "
-        "likely the random numbers. Give each example its own key, by its place in the global "
-        "batch (example_keys), and use the key that the step is called with."
-    )
-
-
 def moved_shards(replay: Replay) -> str:
     """One leaf of the batch, such as the labels, in another order than the rest."""
     batch, shards = replay.reference.batch, len(replay.parts)
@@ -97,7 +74,7 @@ def moved_shards(replay: Replay) -> str:
     blocks = np.arange(count).reshape(shards, -1)
     trials = itertools.product(split, _orders(shards))
     for i, order in itertools.islice(trials, _MOST_REPLAYS):
-        if replay.explains([replay.ask(rows(batch, blocks[order].ravel(), i))]):
+        if replay.explains([replay.ask(_rows(batch, blocks[order].ravel(), i))]):
             name = jax.tree_util.keystr(leaves[i][0])
             return (
                 f"the shards of batch{name} and those of the rest meet the wrong part of the batch: "
@@ -118,3 +95,14 @@ def _orders(shards: int) -> Iterator[list[int]]:
             order = list(range(shards))
             order[i], order[j] = j, i
             yield order
+
+
+def _rows(batch: Any, order: np.ndarray, leaf: int | None = None) -> Any:
+    """The batch with its rows in another order, or those of one leaf only."""
+    leaves, tree = jax.tree.flatten(batch)
+    count = len(order)
+    moved = [
+        value[order] if leaf in (None, i) and np.shape(value)[:1] == (count,) else value
+        for i, value in enumerate(leaves)
+    ]
+    return jax.tree.unflatten(tree, moved)

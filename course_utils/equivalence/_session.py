@@ -16,6 +16,7 @@ from course_utils.equivalence._history import History, Values, read_all
 from course_utils.equivalence._judging import Judging
 from course_utils.equivalence._noise import Noise
 from course_utils.equivalence._options import Options
+from course_utils.equivalence._padding import is_pair
 from course_utils.equivalence._report import Leaf, NotEqualToOneDevice, NothingProved, Report
 from course_utils.equivalence._run import Step
 from course_utils.equivalence._shards import shard_count
@@ -70,7 +71,7 @@ class Session:
         at = self.number % len(self.batches)
         self.number += 1
         new = self.parallel.advance(self.batches[at], self.number)
-        ref_new = self.reference.advance(self.ref_batches[at], self.number)
+        ref_new = self._advance_reference(at)
         self.devices |= devices_of(new)
         self.axes = self.axes | mesh_axes(new)
         self.places = self.places | places_of(new)
@@ -85,6 +86,15 @@ class Session:
             self.hides = _hiding.hides_the_size(
                 self.reference.again, self.reference.batch, self.changes
             )
+
+    def _advance_reference(self, at: int) -> tuple[Any, Any]:
+        try:
+            return self.reference.advance(self.ref_batches[at], self.number)
+        except Exception as error:
+            own = self.ref_batches is not self.whole or self.reference.is_parallel
+            if not own and is_pair(self.whole[at]):
+                error.add_note(_notes.PAIR)
+            raise
 
     def finish(self) -> Report:
         """The report, unless nothing was proved."""

@@ -102,10 +102,14 @@ def _own(replay: Replay, change: Change, copies: tuple[Copy, ...]) -> float:
     times = []
     for copy, answer in zip(copies, replay.on_parts, strict=True):
         mine, alone = (np.ravel(wide(x) - old) for x in (copy.value, answer[change.path]))
+        if not (norm(alone) or norm(mine)):
+            continue  # a shard without a real example
         factor = np.vdot(alone, mine).real / max(norm(alone) ** 2, 1e-300)
         if norm(mine - factor * alone) > 0.02 * norm(mine) + change.rounding:
             return 0.0
         times.append(factor)
+    if not times:
+        return 0.0
     return float(np.mean(times)) if np.ptp(times) <= 0.02 * np.max(np.abs(times)) else 0.0
 
 

@@ -37,7 +37,8 @@ METRICS_LATER = 1e-4
 
 def tolerance(dtype: str) -> float:
     """The default for leaves of `dtype`; the narrow ones (float8 and such) count as bfloat16."""
-    if dtype in ("", "complex64"):  # a Python number usually was a float32 before
+    floats = dtype.startswith(("float", "bfloat", "complex"))
+    if dtype == "complex64" or not floats:  # counts of float32 decisions, a Python number
         return TOLERANCE["float32"]
     return TOLERANCE[
         "float64" if dtype == "complex128" else dtype if dtype in TOLERANCE else "bfloat16"

@@ -104,10 +104,14 @@ def _by_factor(change: Change, rtol: float, name: Name) -> str:
         return "moves, the reference's doesn't"
     if not found.factor and not norm(change.update):
         return "doesn't move, the reference's does"
-    if not is_clean(change, found, rtol):
-        return f"differs; {found.rest:.2g} of it is in another direction than the reference's"
+    if not (is_clean(change, found, rtol) and found.tells):
+        what = "it" if change.metric else "its update"
+        return f"differs; {found.rest:.2g} of {what} is in another direction than the reference's"
     meaning = name(found.factor, change.path)
-    times = f"exactly {found.factor:.4g} times the reference's"
+    exactly = "exactly " if meaning or change.new.value.size > 1 else ""
+    times = f"is {exactly}{found.factor:.4g} times the reference's"
+    if not change.metric:
+        times = f"moves {exactly}{found.factor:.4g} times as far as the reference's"
     decay = f", plus {found.decay:.3g} times its old value" if found.decay else ""
     return times + decay + (f": {meaning}" if meaning else "")
 

@@ -34,12 +34,12 @@ def weights(
     if rank < len(answers) or len(aim) <= len(answers):
         return None
     clean = norm(columns @ found - aim) <= _CLEAN * norm(aim)
-    return np.round(found, 3) if clean else None
+    return found if clean else None
 
 
 def shares(found: np.ndarray) -> str:
     """Weights in words."""
-    return ", ".join(f"{abs(weight):.2g}" if weight >= 0 else f"{weight:.2g}" for weight in found)
+    return ", ".join(f"{round(float(weight), 3) + 0.0:.2g}" for weight in found)
 
 
 def _updates(values: Mapping[str, np.ndarray], changes: Sequence[Change]) -> np.ndarray:
