@@ -55,7 +55,7 @@ data: $(STAMP) ## fetch and verify Fashion-MNIST ahead of a class, and say where
 	@$(BIN)/python -m course_utils.fashion_mnist
 
 lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a token): PORT=8884 LAB_OPTIONS=--allow-root
-	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.port=$(or $(PORT),8884) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks $(LAB_OPTIONS)
+	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.port=$(or $(PORT),8884) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_OPTIONS)
 
 test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
 	@JAX_COURSE_PROGRESS=off $(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)

@@ -43,7 +43,7 @@ exercise("01.3").check(curve, log=log)
 
 # %% exercise:01.4
 EPOCHS, PRICE_PER_HOUR = 30, 0.80  # a price to calculate with, and nobody's offer
-IMAGES = len(train_batches) * config.BATCH_SIZE
+IMAGES = len(data.train_labels) // config.BATCH_SIZE * config.BATCH_SIZE
 seconds = EPOCHS * IMAGES / throughput.examples_per_s + throughput.compile_s
 bill = {"seconds": seconds, "price": seconds / 3600 * PRICE_PER_HOUR}
 

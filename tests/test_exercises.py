@@ -220,6 +220,14 @@ def test_hints_come_one_after_the_other_and_the_last_stays(capsys):
     ]
 
 
+def test_who_has_solved_it_gets_no_hint_any_more(capsys):
+    asked = Exercise(small(whole(), three), ())
+    asked.check(3)
+    capsys.readouterr()
+    asked.hint()
+    assert capsys.readouterr().out == ""
+
+
 def test_a_solution_is_shown_with_its_reason(capsys):
     exercise("01.3").solution()
     shown = capsys.readouterr().out

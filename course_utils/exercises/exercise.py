@@ -18,6 +18,7 @@ class Exercise:
         """Take the definition, and the ids of all exercises of the course, to say how far one is."""
         self.definition, self._course = definition, course
         self._attempts = self._hints = 0
+        self._solved = False
 
     def check(self, answer: Any, **context: Any) -> None:
         """Judge `answer` and say what was found.
@@ -29,11 +30,14 @@ class Exercise:
         """
         outcome = judge(self.definition, answer, context)
         self._attempts += outcome.status != "not attempted"
+        self._solved = outcome.status == "solved"
         told = progress.keep(self.definition.id, self._course) if outcome.status == "solved" else ""
         showing.show_outcome(self.definition.id, outcome, self._attempts, told)
 
     def hint(self) -> None:
-        """Show a hint: the first, at the next call the next, then the last again."""
+        """Show a hint: the first, at the next call the next, then the last again; solved, none."""
+        if self._solved:
+            return
         hints = self.definition.hints
         self._hints = min(self._hints + 1, len(hints))
         showing.show_hint(self.definition.id, hints[self._hints - 1], self._hints, len(hints))

@@ -60,7 +60,8 @@ def product(answer: dict[str, float], size: int, gflops: float) -> Iterator[tupl
         yield _near(answer["milliseconds"], mistaken), message
     yield (
         not _near(answer["milliseconds"], milliseconds),
-        'Divide by the rate of one device with 32 bits, `rates["float32"]`.',
+        "The operations that you have counted, divided by the rate of one device with 32 bits, "
+        '`rates["float32"]`.',
     )
     times = _operations(2 * size) / operations
     yield (

@@ -41,7 +41,7 @@ def product_answers() -> Answers:
             "billions of operations a second": right | {"milliseconds": milliseconds * 1e9},
             "and the answer in milliseconds": right | {"milliseconds": milliseconds * 1e6},
             "upside down": right | {"milliseconds": 1e6 / milliseconds},
-            "Divide by the rate": right | {"milliseconds": 5 * milliseconds},
+            "divided by the rate": right | {"milliseconds": 5 * milliseconds},
             "Twice as many operations, really": right | {"twice the size": 2},
             "as long as before": right | {"twice the size": 4},
             "Put 2 n in place": right | {"twice the size": 16},

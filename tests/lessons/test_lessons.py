@@ -64,7 +64,7 @@ def test_a_lesson_passes_headlessly_and_keeps_its_checkpoints_and_figures(lesson
 
 @pytest.mark.any_python
 @each_lesson
-def test_every_cell_can_run_twice_from_the_root_on_the_sample_with_every_exercise_solved(
+def test_every_cell_runs_twice_from_the_root_on_the_sample_and_solved_exercises_again_at_the_end(
     lesson, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("FASHION_MNIST_SOURCES", "cache,sample")  # no directory, package or network
@@ -74,6 +74,9 @@ def test_every_cell_can_run_twice_from_the_root_on_the_sample_with_every_exercis
     for place in reversed(range(len(notebook.cells))):
         if notebook.cells[place].cell_type == "code":
             notebook.cells.insert(place, nbformat.v4.new_code_cell(notebook.cells[place].source))
+    # Whoever has run all of it goes back to the exercises.
+    again = exercises_of(notebook.cells).values()
+    notebook.cells += [nbformat.v4.new_code_cell(cell.source) for cell in again]
     nbformat.write(notebook, tmp_path / lesson.name)
     done = papermill.execute_notebook(
         tmp_path / lesson.name, tmp_path / "done.ipynb", cwd=ROOT, progress_bar=False
