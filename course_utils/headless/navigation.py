@@ -18,7 +18,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError(
         "This notebook runs in a Python that doesn't know the course. In a terminal, go to the "
         "course's folder (the one with the Makefile) and run `make lab`: it installs what is missing "
-        "and opens JupyterLab. If you have no such folder, get one first: `git clone`, with the address of the course."
+        "and opens JupyterLab. If you have no such folder, `git clone` the course first."
     ) from None
 """.rstrip()
 
