@@ -13,11 +13,11 @@ from headless_lab import Lab, alive, pids, until
 from course_utils.atomic import write_atomically
 from course_utils.headless.folder import Folder
 
+pytestmark = pytest.mark.any_python
+
 # Leaves the numbers of its kernel and of a child, then heeds no interrupt.
 ENDLESS = """
 import os, pathlib, signal, subprocess, sys, time
-
-pytestmark = pytest.mark.any_python
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 pathlib.Path("child.pid").write_text(str(child.pid))

@@ -18,6 +18,8 @@ from course_utils.headless import figures, report, resume
 from course_utils.headless.flood import Meter
 from course_utils.headless.repeats import file_name, merged, not_run, still_to_run
 
+pytestmark = pytest.mark.any_python
+
 # One worker: another would run the module's lessons again.
 
 PLOT = """
@@ -25,8 +27,6 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from course_utils.display import show_figure
-
-pytestmark = pytest.mark.any_python
 figure, axes = plt.subplots()
 axes.plot([1, 2])
 show_figure(figure, alt='A line that rises, <b>"steeply"</b> & for ever')
