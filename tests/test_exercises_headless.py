@@ -9,6 +9,8 @@ from course_utils.exercises import book
 from course_utils.headless import lessons
 from course_utils.headless.solved import main as write_solved
 
+pytestmark = pytest.mark.any_python
+
 IMPORT = "from course_utils.exercises import exercise"
 LOG = 'log = [{"step": 1, "loss": 2.0}, {"step": 9, "loss": 0.5}]'
 CHECK = 'exercise("01.3").check(curve, log=log)'

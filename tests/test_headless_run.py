@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from headless_lab import REPORTS, Lab, alive, pids, until
 
+pytestmark = pytest.mark.any_python
+
 FOUR_KINDS_OF_CHILDREN = """
 import os, subprocess, sys, time
 sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
