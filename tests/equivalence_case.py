@@ -27,11 +27,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a comparison: whether something was found, and what was said about it."""
+    """What came of a comparison: whether something was found, and what was said about it.
+
+    `expected` is whether it has the words that it should. A report that knows no cause can have
+    them, if they are advice; it names none.
+    """
 
     caught: bool
     said: str
-    named: bool
+    expected: bool
+
+    @property
+    def named(self) -> bool:
+        """Whether the true cause was named."""
+        return self.expected and "no known fault fits" not in self.said
 
 
 def outcome(case: Case, devices: int) -> Outcome:

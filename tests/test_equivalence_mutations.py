@@ -15,7 +15,7 @@ LEAST = 20 / 25  # of the causes; each line of the table that names its own is h
 def test_a_wrong_step_is_caught_and_its_cause_named(case, devices):
     found = compare(case, devices)
     assert found.caught, f"escapes on {devices} devices: {found.said}"
-    assert found.named or not case.words, f"expected {case.words} in: {found.said}"
+    assert found.expected, f"expected {case.words} in: {found.said}"
 
 
 @pytest.mark.parametrize("devices", DEVICES)
