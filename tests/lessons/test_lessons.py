@@ -83,7 +83,7 @@ def test_every_cell_runs_twice_from_the_root_on_the_sample_and_solved_exercises_
     )
     reported = collect(done.cells)
     assert reported.exercises == dict.fromkeys(ids, "solved"), reported.said
-    assert reported.environment.get("dataset", "sample").startswith("sample")
+    assert reported.environment["dataset"].startswith("sample")
 
 
 @each_lesson
