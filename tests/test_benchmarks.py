@@ -9,6 +9,7 @@ import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import bench_variants
 import numpy as np
@@ -20,8 +21,10 @@ from benchmarks import equality, figures, group, lesson_10, plot, problem, readm
 from benchmarks.crew import Crew
 from benchmarks.groups import accuracy as groups_accuracy
 from benchmarks.groups import imports, step
+from benchmarks.steps import matmuls, timed
 from benchmarks.tasks import accuracy
 from benchmarks.variant import ROOT, Variant
+from course_utils.hlo import text as hlo_text
 
 HERE = Path(__file__).parent
 
@@ -257,6 +260,39 @@ def test_each_way_takes_the_same_steps(name):
         trained[name] = run.parameters()
     rows = equality.differences(task.layers, trained.pop("reference"), trained)
     equality.judge(rows)
+
+
+def test_the_limit_of_jax_is_eight_whole_products_in_every_step():
+    """A compiler could take them out of the loop, or make only what somebody reads."""
+    task = problem.make(np.zeros((64, 28, 28), np.uint8), np.zeros(64, np.uint8), 32, problem.SIZES)
+    alone = matmuls.OnJAX(task, "", task.rows)
+    module = hlo_text.parse(alone.program.lower(alone.operands).compile().as_text())
+    everything = [i for c in module.computations.values() for i in c.instructions.values()]
+    (loop,) = [i for i in everything if i.opcode == "while"]
+    body = module.called_once(loop, "body").instructions.values()
+    inside = [*body]
+    for instruction in body:
+        for computation in module.called(instruction, "calls"):
+            inside += computation.instructions.values()
+    dots = sorted(i.shape.partition("{")[0] for i in inside if i.opcode == "dot")
+    pairs = [matmuls.oriented(*product) for product in matmuls.products(task, 32)]
+    whole = [left @ right for left, right in pairs]
+    assert dots == sorted(f"f32[{a.shape[0]},{a.shape[1]}]" for a in whole)
+    assert len([i for i in everything if i.opcode == "dot"]) == len(dots) == 8
+    alone.epoch()
+    alone.epoch()
+    assert all(np.isfinite(a).all() for a in alone.operands.values())
+
+
+def test_a_round_times_the_second_of_two_epochs(monkeypatch):
+    epochs = []
+    clock = iter([10.0, 10.5])
+    monkeypatch.setattr(timed.time, "perf_counter", lambda: epochs.append("clock") or next(clock))
+    task = timed.Timed.__new__(timed.Timed)
+    task._problem = bench_variants.small_problem()
+    task._timed = SimpleNamespace(epoch=lambda: epochs.append("epoch"))
+    assert task.round() == {timed.TIME: 500 / len(task._problem.rows)}
+    assert epochs == ["epoch", "clock", "epoch", "clock"]
 
 
 # --- what is written

@@ -23,7 +23,8 @@ EQUAL = (
     other("later-layers", "xᵀ made first, not in the first layer"),
     other("halves", "two halves of the batch, added"),
     other("feature-major", "activations as (features, batch)"),
-    other("together", "later layers' xᵀ, GELU that keeps its slope, bytes gathered first"),
+    other("weights-transposed", "later layers' xᵀ and Wᵀ made first"),
+    other("together", "the same, GELU that keeps its slope, bytes gathered first"),
 )
 ROUNDED = other("bfloat16", "x and g rounded to bfloat16 (other numbers)")
 BARE = other("bare", "bound: ReLU and SGD, almost only matmuls (other work)")
@@ -53,7 +54,7 @@ GROUP = Group(
     ),
     variants=(*step.LIMITS, FUSED, *EQUAL, ROUNDED, BARE),
     columns=(TIME, step.FRACTION),
-    rounds=9,
+    rounds=15,
     quick_rounds=3,
     claims=claims,
     derive=step.derive,

@@ -34,6 +34,11 @@ def in_bfloat16(x: jax.Array, g: jax.Array) -> jax.Array:
     return jax.lax.dot_general(*rounded, dimensions, preferred_element_type=jnp.float32)
 
 
+def turned_first(weight: jax.Array) -> jax.Array:
+    """The transpose, made before it is multiplied."""
+    return _kept(weight.T)
+
+
 # (x (B, n), g (B, m)) -> (n, m)
 PRODUCTS: dict[str, Product] = {
     "swapped": lambda x, g: (g.T @ x).T,
@@ -44,12 +49,14 @@ PRODUCTS: dict[str, Product] = {
 }
 
 
-def make_dense(product: Product) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """Return `x @ W` whose gradient of W is a product of our own."""
+def make_dense(
+    product: Product, turn: Callable[[jax.Array], jax.Array] = jnp.transpose
+) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """Return `x @ W` whose gradient of W is a product of our own, and that of x is `g @ turn(W)`."""
     dense = jax.custom_vjp(lambda x, weight: x @ weight)
     dense.defvjp(
         lambda x, weight: (x @ weight, (x, weight)),
-        lambda kept, g: (g @ kept[1].T, product(kept[0], g)),
+        lambda kept, g: (g @ turn(kept[1]), product(kept[0], g)),
     )
     return dense
 
@@ -70,9 +77,13 @@ def _gelu_and_slope(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 gelu.defvjp(_gelu_and_slope, lambda slope, g: (slope * g,))
 
 
-def make_loss(products: list[Product | None], activation: Callable = jax.nn.gelu) -> Callable:
-    """Return the loss of lesson 01 with a product of one's own in each layer that has one."""
-    layers = [make_dense(p) if p else jnp.matmul for p in products]
+def make_loss(
+    products: list[Product | None],
+    activation: Callable = jax.nn.gelu,
+    turn: Callable[[jax.Array], jax.Array] = jnp.transpose,
+) -> Callable:
+    """Return the loss of lesson 01 with products of one's own in each layer that has one."""
+    layers = [make_dense(p, turn) if p else jnp.matmul for p in products]
 
     def loss(params: mlp.Params, batch: mlp.Batch) -> tuple[jax.Array, jax.Array]:
         hidden, labels = batch
@@ -132,7 +143,8 @@ def way(name: str, layers: int) -> tuple[Callable, Callable]:
     return {
         "feature-major": (feature_major_loss, mlp.to_model_input),
         "later-layers": (make_loss(later), mlp.to_model_input),
-        "together": (make_loss(later, gelu), bytes_first),
+        "weights-transposed": (make_loss(later, turn=turned_first), mlp.to_model_input),
+        "together": (make_loss(later, gelu, turned_first), bytes_first),
         "bare": (make_loss(later, jax.nn.relu), bytes_first),
     }[name]
 
