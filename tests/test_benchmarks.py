@@ -284,15 +284,15 @@ def test_the_limit_of_jax_is_eight_whole_products_in_every_step():
     assert all(np.isfinite(a).all() for a in alone.operands.values())
 
 
-def test_a_round_times_the_second_of_two_epochs(monkeypatch):
-    epochs = []
-    clock = iter([10.0, 10.5])
-    monkeypatch.setattr(timed.time, "perf_counter", lambda: epochs.append("clock") or next(clock))
+def test_a_round_is_the_median_of_epochs_after_one_that_is_not_timed(monkeypatch):
+    happened = []
+    clock = iter([0.0, 5.0, 10.0, 11.0, 20.0, 22.0])  # seconds: epochs of 5, 1 and 2
+    monkeypatch.setattr(timed.time, "perf_counter", lambda: happened.append("clock") or next(clock))
     task = timed.Timed.__new__(timed.Timed)
     task._problem = bench_variants.small_problem()
-    task._timed = SimpleNamespace(epoch=lambda: epochs.append("epoch"))
-    assert task.round() == {timed.TIME: 500 / len(task._problem.rows)}
-    assert epochs == ["epoch", "clock", "epoch", "clock"]
+    task._timed = SimpleNamespace(epoch=lambda: happened.append("epoch"))
+    assert task.round() == {timed.TIME: 2000 / len(task._problem.rows)}
+    assert happened == ["epoch", *["clock", "epoch", "clock"] * 3]
 
 
 # --- what is written

@@ -102,15 +102,15 @@ GROUP = Group(
     name="step",
     title="The training step: 784-256-128-10, GELU, batch 512, AdamW",
     how=(
-        "One epoch of 117 steps a round, after one that nobody times (other processes had the "
-        "caches). The same work in each: loss and accuracy of every step are kept, in the loops of "
-        "the source lab and of lesson 01 the gradient's norm too, as there. The limit is the faster "
-        "of both rows of matmuls in the same round; JAX's are one program, as the fused epoch is. "
-        "Every library has the threads that it takes by itself."
+        "A round is the median of three epochs of 117 steps, after one that nobody times (other "
+        "processes had the caches). The same work in each: loss and accuracy of every step are kept, "
+        "in the loops of the source lab and of lesson 01 the gradient's norm too, as there. The limit "
+        "is the faster of both rows of matmuls in the same round; JAX's are one program, as the fused "
+        "epoch is. Every library has the threads that it takes by itself."
     ),
     variants=(*LIMITS, *WAYS),
     columns=(TIME, RATE, FRACTION),
-    rounds=21,
+    rounds=15,
     quick_rounds=3,
     claims=claims,
     derive=derive,

@@ -54,7 +54,7 @@ GROUP = Group(
     ),
     variants=(*step.LIMITS, FUSED, *EQUAL, ROUNDED, BARE),
     columns=(TIME, step.FRACTION),
-    rounds=15,
+    rounds=9,
     quick_rounds=3,
     claims=claims,
     derive=step.derive,
