@@ -1,7 +1,7 @@
 """The step's matrix products alone: what the machine allows a step at most.
 
 Three forward, three for the weights' gradients, two for the activations' (no gradient goes to the
-pixels). The operands stay the same from step to step, so caches help as much as they can.
+pixels). The operands stay where they are from step to step, so caches help as much as they can.
 """
 
 from functools import partial
@@ -68,7 +68,7 @@ class OnJAX:
             operands, number = carry
             for left, right, transposed in names:
                 # A number of each product goes into the next: the compiler can neither leave one out
-                # nor take it out of the loop, nor run two at once, as a step couldn't.
+                # nor take it out of the loop, and they run in turn, as those of a step nearly do.
                 operands |= {left: operands[left].at[0, 0].set(number)}
                 done = jnp.matmul(*oriented(operands[left], operands[right], transposed))
                 number = 1e-6 * jax.lax.optimization_barrier(done)[0, 0]
