@@ -35,8 +35,7 @@ class Crew:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        while self._workers:
-            self._workers.popitem()[1].close()
+        self.dismiss_all()
         self._scratch.cleanup()
 
     def each(self, method: str, said: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -70,3 +69,8 @@ class Crew:
         """End one variant's process, if it has one."""
         if worker := self._workers.pop(name, None):
             worker.close()
+
+    def dismiss_all(self) -> None:
+        """End every process; who is asked next gets a new one."""
+        for name in list(self._workers):
+            self.dismiss(name)

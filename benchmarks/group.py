@@ -27,7 +27,8 @@ class Group:
         derive: adds to a round's answers what follows from several variants.
         check: may raise before anything is timed; returns rows that say what it compared.
         prepared: variants have a `prepare` that nobody times.
-        fresh: every round of every variant gets a new process.
+        lifetime: the rounds of a process, after which a new one takes over; 0: all rounds.
+        fresh: every call of every variant gets a new process.
         in_a_hurry: measured in a quick run too, if nobody names the groups.
         facts: variants have `facts` to tell after the last round, kept as they are.
         patience: seconds that one call may take.
@@ -44,6 +45,7 @@ class Group:
     derive: Callable[[Answers], Answers] = lambda answers: answers
     check: Callable[[Crew, Say], list[Any]] = lambda crew, say: []
     prepared: bool = True
+    lifetime: int = 0
     fresh: bool = False
     facts: bool = False
     in_a_hurry: bool = True
@@ -61,9 +63,12 @@ def measure(group: Group, quick: bool, say: Say) -> dict[str, Any]:
     rounds: list[Answers] = []
     with Crew(group.variants, fresh=group.fresh, patience=group.patience) as crew:
         compared = group.check(crew, say)
-        if group.prepared:
-            crew.each("prepare", say)
+        begins = range(0, count, group.lifetime or count)
         for number in range(count):
+            if number in begins[1:]:
+                crew.dismiss_all()
+            if group.prepared and number in begins:
+                crew.each("prepare", say)
             say(f"{group.name}: round {number + 1} of {count}")
             rounds.append(group.derive(crew.each("round", say)))
         facts = crew.each("facts", say) if group.facts else {}

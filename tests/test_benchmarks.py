@@ -133,6 +133,30 @@ def test_fresh_variants_get_a_new_process_each_round():
     assert row["figures"]["process"]["min"] != row["figures"]["process"]["max"]
 
 
+def test_new_processes_take_over_when_those_before_have_lived_their_rounds():
+    """What one process happens to get, of memory for one, isn't what its variant is like."""
+    renewed = small_group(variant("Steady"), rounds=5, lifetime=2)
+    asked = []
+
+    class Watched(Crew):
+        def each(self, method, said=silent):
+            answers = super().each(method, said)
+            asked.append((method, answers["Steady"] and answers["Steady"]["process"]))
+            return answers
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(group, "Crew", Watched)
+        (row,) = group.measure(renewed, quick=False, say=silent)["rows"]
+    assert [method for method, _ in asked] == [
+        *["prepare", "round", "round"] * 2,
+        "prepare",
+        "round",
+    ]
+    processes = [process for method, process in asked if method == "round"]
+    assert processes[0] == processes[1] != processes[2] == processes[3] != processes[4]
+    assert row["figures"]["prepared"] == {"median": 1, "min": 1, "max": 1, "n": 5}
+
+
 def test_turns_alternate_their_order():
     order = []
 

@@ -106,12 +106,15 @@ GROUP = Group(
         "processes had the caches). The same work in each: loss and accuracy of every step are kept, "
         "in the loops of the source lab and of lesson 01 the gradient's norm too, as there. The limit "
         "is the faster of both rows of matmuls in the same round; JAX's are one program, as the fused "
-        "epoch is. Every library has the threads that it takes by itself."
+        "epoch is. Every library has the threads that it takes by itself. After four rounds new "
+        "processes take over: how often one gives memory back to the system and takes it again, which "
+        "costs who makes arrays in every step, is settled when it starts."
     ),
     variants=(*LIMITS, *WAYS),
     columns=(TIME, RATE, FRACTION),
-    rounds=15,
+    rounds=20,
     quick_rounds=2,
+    lifetime=4,
     claims=claims,
     derive=derive,
     check=compare,

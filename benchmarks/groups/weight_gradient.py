@@ -50,12 +50,13 @@ GROUP = Group(
     title="Other ways to write the weights' gradient",
     how=(
         "The fused epoch with x, a layer's input, and g, the gradient of its output, multiplied in "
-        "other ways; all but two are proved to compute the same."
+        "other ways; all but two are proved to compute the same. Processes as with the steps above."
     ),
     variants=(*step.LIMITS, FUSED, *EQUAL, ROUNDED, BARE),
     columns=(TIME, step.FRACTION),
-    rounds=9,
+    rounds=12,
     quick_rounds=3,
+    lifetime=4,
     claims=claims,
     derive=step.derive,
     check=compare,
