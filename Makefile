@@ -58,7 +58,7 @@ lab: $(STAMP) ## open JupyterLab on the notebooks (this machine only, with a tok
 	@$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.port=$(or $(PORT),8884) --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_OPTIONS)
 
 test: $(STAMP) ## run every test, each lesson included; TESTS=tests/test_timing.py runs some
-	@JAX_COURSE_PROGRESS=off $(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
+	@JAX_COURSE_PROGRESS=off $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
