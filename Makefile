@@ -65,7 +65,7 @@ lint: $(STAMP) ## check style, formatting and the form of the notebooks
 	@$(BIN)/python -m course_utils.headless.canonical --check
 
 bench: $(BENCH)/.installed ## measure the README's figures beside their peers and write them there: QUICK=1 ONLY="step imports"
-	@$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) $(if $(ONLY),--groups $(ONLY))
+	@$(BENCH)/bin/python -m benchmarks $(if $(filter-out 0,$(QUICK)),--quick) $(if $(ONLY),--groups $(ONLY))
 
 notebooks: $(STAMP) ## put every notebook into its committed form: REFRESH="01" re-makes the kept outputs
 	@$(BIN)/python -m course_utils.headless.canonical --fix

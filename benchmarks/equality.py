@@ -17,7 +17,7 @@ TOLERANCE = 3e-5
 
 
 class Different(RuntimeError):
-    """Some ways to train don't compute the same; the message names them."""
+    """Some ways to train don't compute the same, or nothing says so; the message names them."""
 
 
 def differences(start: Layers, reference: Layers, found: Mapping[str, Layers]) -> list[Any]:
@@ -44,7 +44,7 @@ def judge(rows: Sequence[Mapping[str, Any]], accepted: Mapping[str, float] = {})
         )
         raise Different(
             f"After the same steps these have other parameters than the reference: {named}; "
-            f"{TOLERANCE:.0e} is accepted. Nothing was timed: they don't do the same work."
+            f"{TOLERANCE:.0e} is accepted. They were not timed: they don't do the same work."
         )
 
 

@@ -57,17 +57,18 @@ def paired_ratio(rounds: Rounds, over: str, under: str, quantity: str) -> dict[s
 
 def claim(
     text: str, found: Mapping[str, float] | None, relation: str, wanted: float, of: int = 0
-) -> dict[str, Any] | None:
-    """Return what is to hold and whether its median does; None where nothing was found.
+) -> dict[str, Any]:
+    """Return what is to hold and whether its median does; what wasn't measured doesn't hold.
 
     Args:
         text: for people, what the figure is.
-        found: the figure.
+        found: the figure; None where a side of it wasn't measured.
         relation: what it is to be: ">=", "<=" or "==" what is `wanted`.
         wanted: the bound.
         of: how many samples there must be, so that a round without one isn't passed over.
     """
-    if found is None:
-        return None
-    holds = _RELATIONS[relation](found["median"], wanted) and found["n"] >= of
-    return {"text": text, "figure": dict(found), "wanted": f"{relation} {wanted:g}", "holds": holds}
+    claimed = {"text": text, "figure": found, "wanted": f"{relation} {wanted:g}", "holds": False}
+    if found is not None:
+        holds = _RELATIONS[relation](found["median"], wanted) and found["n"] >= of
+        claimed |= {"figure": dict(found), "holds": holds}
+    return claimed

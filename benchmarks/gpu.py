@@ -12,23 +12,26 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import jax
+import optax
 
-from benchmarks import equality, gpu_steps, problem, tables
+from benchmarks import equality, gpu_steps, lesson_10, machine, problem, tables
 from benchmarks.figures import figure, paired_ratio, per_variant
 from benchmarks.steps.timed import TIME
 from benchmarks.tasks import accuracy, compiling
 from benchmarks.variant import ROOT
 from course_utils import fashion_mnist, timing
+from course_utils.atomic import write_atomically
 
 
 def main() -> None:
-    options = _parse()
+    options = parse()
     # Before JAX starts its backend: the processes that compile share the GPU with this one.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     # No network and no cache: they would take packages that aren't there.
@@ -37,9 +40,11 @@ def main() -> None:
         print(json.dumps(compile_once(options.compile_in)))
         return
     device = jax.devices()[0]
+    if options.write and device.platform != "gpu":
+        sys.exit(f"--write keeps figures of a GPU for README.md; JAX found {device.device_kind}.")
     data = fashion_mnist.load()
     images, labels = (a[: options.examples] for a in (data.train_images, data.train_labels))
-    lines = [f"**{device.device_kind}**, JAX {jax.__version__}, data: {data.source}", ""]
+    lines = [place(device, data.source), ""]
     lines += products(options.matmul)
     lines += steps(problem.make(images, labels, problem.BATCH_SIZE, problem.SIZES), options.rounds)
     lines += compiles(options.rounds)
@@ -47,7 +52,15 @@ def main() -> None:
     text = "\n".join(lines).rstrip() + "\n"
     print(text)
     if options.write:
-        (ROOT / "benchmarks/results-gpu.md").write_text(text)
+        write_atomically(ROOT / "benchmarks/results-gpu.md", text)
+
+
+def place(device: jax.Device, source: str) -> str:
+    """One line: on what, with what, and when."""
+    now = machine.describe()
+    versions = f"JAX {jax.__version__}, Optax {optax.__version__}"
+    at = f"{now['date']} at commit {now['commit']}"
+    return f"**{device.device_kind}**, {versions}, data: {source}, on {at}."
 
 
 def products(size: int) -> list[str]:
@@ -68,7 +81,9 @@ def steps(task: problem.Problem, rounds: int) -> list[str]:
     equality.judge([row for row in compared if row["name"].endswith(gpu_steps.EXACT)])
     found = gpu_steps.measure(task, rounds)
     figures = per_variant(found)
-    head = ["| the step of 512 examples | ms | examples/s | times the source loop | difference |"]
+    head = [
+        f"| the step of 512 examples, {rounds} rounds | ms | examples/s | times the source loop | difference |"
+    ]
     lines = [*head, "| --- | ---: | ---: | ---: | ---: |"]
     for row in compared:
         name = row["name"]
@@ -101,8 +116,8 @@ def compiles(rounds: int) -> list[str]:
 
 def times_to_accuracy(options: argparse.Namespace, complete: bool) -> list[str]:
     """Train to 88, 89 and 90 % with the source lab's recipe and with lesson 10's."""
-    runs = {"source lab's recipe": accuracy.SourceRecipe(options.lab_steps)}
-    runs["lesson 10's recipe"] = accuracy.FusedRecipe(options.epochs)
+    runs = {"source lab's recipe": accuracy.SourceRecipe(str(options.lab_steps))}
+    runs["lesson 10's recipe"] = accuracy.FusedRecipe(str(options.epochs))
     for run in runs.values():
         run.prepare()
     found: list[dict[str, Any]] = []
@@ -130,20 +145,35 @@ def compile_once(folder: str) -> dict[str, float]:
 
 def _in_new_process(folder: str) -> dict[str, float]:
     command = [sys.executable, __file__, "--compile-in", folder]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"The process that compiles ended so:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _parse() -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options, each refused at once if it can't be measured with."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="keep the table for README.md")
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--matmul", type=int, default=8192, help="rows of the large product")
-    parser.add_argument("--examples", type=int, default=60_000, help="training images at most")
-    parser.add_argument("--lab-steps", default=str(accuracy.LAB_STEPS), help="of its recipe")
-    parser.add_argument("--epochs", default="", help="of lesson 10's recipe")
     parser.add_argument("--compile-in", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    sizes = {
+        "rounds": (11, 1, "of each comparison (compiling and training: 5 at most)"),
+        "matmul": (8192, 1, "rows of the large product"),
+        "examples": (60_000, problem.BATCH_SIZE, "training images at most"),
+        "lab-steps": (accuracy.LAB_STEPS, accuracy.LAB_EVERY, "of the source lab's recipe"),
+        "epochs": (lesson_10.constants()["EPOCHS"], 1, "of lesson 10's recipe"),
+    }
+    for name, (usual, least, text) in sizes.items():
+        said = f"{text}; {least:,} or more, usually {usual:,}"
+        parser.add_argument(f"--{name}", type=int, default=usual, help=said)
+    options = parser.parse_args(arguments)
+    given = {name: vars(options)[name.replace("-", "_")] for name in sizes}
+    for name, (usual, least, _) in sizes.items():
+        if given[name] < least:
+            parser.error(f"--{name} is {given[name]}: {least} is the least")
+        if options.write and given[name] < usual:
+            parser.error(f"--write keeps figures of the usual size: --{name} {usual} or more")
+    return options
 
 
 def _say(line: str) -> None:

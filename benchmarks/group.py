@@ -72,7 +72,9 @@ def measure(group: Group, quick: bool, say: Say) -> dict[str, Any]:
             say(f"{group.name}: round {number + 1} of {count}")
             rounds.append(group.derive(crew.each("round", say)))
         facts = crew.each("facts", say) if group.facts else {}
-    figures = per_variant(rounds)
+    # Figures of rounds before one failed would look like those of a variant that is well.
+    well = [{n: q for n, q in answers.items() if n not in crew.errors} for answers in rounds]
+    figures = per_variant(well)
     rows = [_row(variant, figures, facts, crew.errors) for variant in group.variants]
     return {
         "name": group.name,
@@ -81,7 +83,7 @@ def measure(group: Group, quick: bool, say: Say) -> dict[str, Any]:
         "columns": list(group.columns),
         "compared": compared,
         "rows": rows,
-        "claims": [claim for claim in group.claims(rounds) if claim],
+        "claims": group.claims(well),
     }
 
 
@@ -101,11 +103,10 @@ def _row(
     errors: Mapping[str, str],
 ) -> dict[str, Any]:
     error = errors.get(variant.name)
-    # Figures of rounds before it failed would look like those of a variant that is well.
     return {
         "name": variant.name,
         "label": variant.label,
         "error": error,
-        "figures": {} if error else figures.get(variant.name, {}),
+        "figures": figures.get(variant.name, {}),
         "facts": {} if error else facts.get(variant.name, {}),
     }

@@ -56,7 +56,10 @@ def commit() -> str:
     """The commit that is checked out, with "+ changes" where files differ from it."""
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+        try:
+            done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+        except OSError:  # no git here
+            return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 
     changed = git("status", "--porcelain", "--untracked-files=no")

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.groups import accuracy, step
 from benchmarks.tables import number
+from benchmarks.tasks.accuracy import FINAL, SECONDS
 
 Results = Mapping[str, Any]
 OURS, OTHERS, LIMITS = "#1f5fa8", "#c3cad1", "#e7eaed"
@@ -27,7 +28,9 @@ def draw(results: Results, file: Path) -> None:
     ):
         draws(axes, group)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(file, dpi=130)
+    draft = file.with_name(f".{file.name}")
+    figure.savefig(draft, dpi=130, format="png")
+    draft.replace(file)
 
 
 def in_words(results: Results) -> str:
@@ -38,12 +41,16 @@ def in_words(results: Results) -> str:
         sentences.append(f"Fraction of the matmul limit: {', '.join(bars)}.")
     if group := find(results, accuracy.GROUP.name):
         ends = [
-            f"{row['label']} ends at {number(curve[-1][1])} % after {number(curve[-1][0])} s"
+            f"{row['label']} ends at {_median(row, FINAL)} % after {_median(row, SECONDS)} s"
             for row in group["rows"]
-            for curve in row["facts"].get("curves", [])[:1]
+            if FINAL in row["figures"]
         ]
         sentences.append(f"Test accuracy over training time: {', '.join(ends)}.")
     return " ".join(sentences)
+
+
+def _median(row: Results, quantity: str) -> str:
+    return number(row["figures"][quantity]["median"])
 
 
 def find(results: Results, name: str) -> Results | None:

@@ -1,5 +1,6 @@
 """One variant's process: started, asked, and ended with all that it has started."""
 
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +23,9 @@ class Worker:
 
     def __init__(self, variant: Variant, scratch: Path, patience: float) -> None:
         self._group = Group()
-        self._folder = tempfile.TemporaryDirectory(prefix="jax-course-bench-")
+        # The address of a socket has a hundred characters at most; TMPDIR may be longer.
+        short = None if len(tempfile.gettempdir()) < 50 else "/tmp"
+        self._folder = tempfile.TemporaryDirectory(prefix="jax-course-bench-", dir=short)
         self._last_lines: deque[str] = deque(maxlen=20)
         self._channel: Connection | None = None
         address = f"{self._folder.name}/channel"
@@ -43,11 +46,12 @@ class Worker:
         """Return what the variant's `method` returns, or raise WorkerFailed within `patience` s."""
         try:
             self._channel.send(method)
-            if not self._channel.poll(patience):
-                raise WorkerFailed(f"no answer within {patience:.0f} s: ended")
-            done, answer = self._channel.recv()
+            late = False, f"no answer within {patience:.0f} s: ended"
+            done, answer = self._channel.recv() if self._channel.poll(patience) else late
         except (EOFError, OSError):
             raise WorkerFailed(self._epitaph()) from None
+        except Exception as error:  # whatever unpickling a stranger's object may raise
+            raise WorkerFailed(f"its answer can't be read: {error}") from None
         if not done:
             raise WorkerFailed(answer)
         return answer
@@ -75,7 +79,10 @@ class Worker:
                 self._last_lines.append(line.strip())
 
     def _epitaph(self) -> str:
-        status = self._process.wait(timeout=5)
+        try:
+            status = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "it hung up, but its process didn't end: ended"
         self._reader.join(timeout=1)
         last = self._last_lines[-1] if self._last_lines else "it said nothing"
         return f"its process ended with status {status}: {last}"

@@ -4,12 +4,20 @@ import json
 
 from benchmarks import plot, tables
 from benchmarks.variant import ROOT
+from course_utils.atomic import write_atomically
 
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks/results.json"
 GPU_TABLE = ROOT / "benchmarks/results-gpu.md"
 START = "<!-- benchmarks: from benchmarks/results.json, by make bench -->"
 END = "<!-- benchmarks: end -->"
+WORDS = (
+    "Figures are medians (smallest\u2013largest) of rounds, in which the ways take turns; ratios are made "
+    "round by round. *The source lab* is the workshop's lab that lesson 01 mirrors, its loop written "
+    "anew. *The limit* of a step is the time that its eight matrix products take alone. "
+    "[results.md](benchmarks/results.md) also says how near the ways come to each other after the same "
+    "ten steps of plain gradient descent."
+)
 
 
 def section(results: tables.Results | None, gpu_table: str | None) -> str:
@@ -43,16 +51,23 @@ def current() -> str:
 
 def write() -> None:
     """Bring README.md up to date."""
-    README.write_text(renewed(README.read_text(), current()))
+    write_atomically(README, renewed(README.read_text(), current()))
 
 
 def _measured(results: tables.Results) -> str:
-    lines = [tables.place(results), "Medians (smallest\u2013largest) of interleaved rounds.", ""]
+    lines = [tables.place(results), "", WORDS, ""]
     lines += [*tables.claims_table(results["groups"]), ""]
     if seen := plot.in_words(results):
         lines += [f"![{seen}](benchmarks/results.png)", ""]
     for group in results["groups"]:
-        lines += [f"**{group['title']}**", "", *tables.group_table(group), ""]
+        lines += [
+            f"### {group['title']}",
+            "",
+            tables.how(group),
+            "",
+            *tables.group_table(group),
+            "",
+        ]
     return "\n".join(lines).rstrip()
 
 

@@ -38,10 +38,9 @@ def claims_table(groups: list[Results]) -> list[str]:
     """What is to hold, in all groups, and what was found."""
     lines = ["| what is to hold | wanted | found | holds |", "| --- | ---: | ---: | --- |"]
     for claim in (claim for group in groups for claim in group["claims"]):
-        holds = "yes" if claim["holds"] else "**no**"
-        lines.append(
-            f"| {claim['text']} | {claim['wanted']} | {spread(claim['figure'])} | {holds} |"
-        )
+        found = spread(claim["figure"]) if claim["figure"] else "not measured"
+        holds = "yes" if claim["holds"] else "**no**" if claim["figure"] else ""
+        lines.append(f"| {claim['text']} | {claim['wanted']} | {found} | {holds} |")
     return lines
 
 
@@ -49,6 +48,11 @@ def rounds_of(group: Results) -> int:
     """How many rounds a group's figures come from."""
     counts = [f["n"] for row in group["rows"] for f in row["figures"].values()]
     return max(counts, default=0)
+
+
+def how(group: Results) -> str:
+    """How a group was measured, and how often."""
+    return f"{group['how']} Rounds: {rounds_of(group)}."
 
 
 def place(results: Results) -> str:
@@ -67,7 +71,7 @@ def report(results: Results) -> str:
     lines += ["Medians of the rounds, with the smallest and the largest.", ""]
     lines += [*claims_table(results["groups"]), ""]
     for group in results["groups"]:
-        lines += [f"## {group['title']}", "", f"{group['how']} Rounds: {rounds_of(group)}.", ""]
+        lines += [f"## {group['title']}", "", how(group), ""]
         lines += [*group_table(group), ""]
         if group["compared"]:
             lines += [*_compared_table(group["compared"]), ""]

@@ -6,17 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# What somebody set for other programs. Here each library takes its own default, and modules are
-# compiled to bytecode once, as usual.
+# What somebody set for other programs, by its beginning. Here each library takes its own defaults for
+# threads, precision and memory, and modules are compiled to bytecode once, as usual.
 _OTHERS = (
-    "JAX_COMPILATION_CACHE_DIR",
-    "JAX_ENABLE_COMPILATION_CACHE",
-    "JAX_NUM_CPU_DEVICES",
-    "MKL_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "PYTHONDONTWRITEBYTECODE",
-    "XLA_FLAGS",
+    *("JAX_", "XLA_", "TORCH", "TF_", "KERAS_"),
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "NUMEXPR_"),
+    *("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "PYTHONDONTWRITEBYTECODE"),
 )
 
 
@@ -45,7 +40,7 @@ class Variant:
 
         `scratch` is a folder for all variants of a group; each finds it as BENCH_SCRATCH.
         """
-        kept = {k: v for k, v in os.environ.items() if k not in _OTHERS}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(_OTHERS)}
         path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         ours = {
             "BENCH_SCRATCH": str(scratch),

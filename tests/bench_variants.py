@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+import threading
 import time
+import types
+from pathlib import Path
 
 import numpy as np
 
@@ -49,6 +52,34 @@ class Hangs(Steady):
     def round(self):
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         time.sleep(600)
+
+
+class FailsInItsSecondProcess(Steady):
+    """Well for as long as its first process lives."""
+
+    def prepare(self):
+        mark = Path(os.environ["BENCH_SCRATCH"]) / "was-here"
+        if mark.exists():
+            raise RuntimeError("not again")
+        mark.touch()
+
+
+class NeverEnds(Steady):
+    """Its main thread is done, another one isn't: the process hangs up, and stays."""
+
+    def round(self):
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        raise SystemExit(3)
+
+
+class Unreadable(Steady):
+    """Answers with an object that only its own process knows."""
+
+    def round(self):
+        module = types.ModuleType("known_to_nobody_else")
+        module.Answer = type("Answer", (), {"__module__": module.__name__})
+        sys.modules[module.__name__] = module
+        return module.Answer()
 
 
 class Train:

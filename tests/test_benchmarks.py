@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ import pytest
 from process_marks import Mark
 
 from benchmarks import __main__ as command
-from benchmarks import equality, figures, group, lesson_10, plot, problem, readme, tables
+from benchmarks import equality, figures, gpu, group, lesson_10, plot, problem, readme, tables
 from benchmarks.crew import Crew
 from benchmarks.groups import accuracy as groups_accuracy
 from benchmarks.groups import imports, step
@@ -98,7 +98,13 @@ def test_a_claim_does_not_hold_if_a_round_never_got_there():
     found = figures.figure([2.0, 2.0])
     assert figures.claim("soon", found, "<=", 3, of=2)["holds"]
     assert not figures.claim("soon", found, "<=", 3, of=3)["holds"]
-    assert figures.claim("soon", None, "<=", 3) is None
+
+
+def test_a_claim_of_what_was_not_measured_does_not_hold_and_says_so():
+    claim = figures.claim("soon", None, "<=", 3)
+    assert not claim["holds"]
+    lines = tables.claims_table([{"claims": [claim]}])
+    assert lines[-1] == "| soon | <= 3 | not measured |  |"
 
 
 def test_the_step_is_set_against_the_faster_matmuls_of_the_same_round():
@@ -108,6 +114,12 @@ def test_the_step_is_set_against_the_faster_matmuls_of_the_same_round():
     answers["fused"] = {step.TIME: 2.5}
     assert step.derive(answers)["fused"][step.FRACTION] == pytest.approx(0.8)
     assert answers["fused"][step.RATE] == pytest.approx(512 / 0.0025)
+
+
+def test_without_both_matmuls_there_is_no_limit():
+    """The slower of them alone would be a lower one, and the step look better."""
+    answers = {"matmuls-jax": {step.TIME: 3.0}, "fused": {step.TIME: 2.5}}
+    assert step.FRACTION not in step.derive(answers)["fused"]
 
 
 # --- processes
@@ -178,6 +190,8 @@ def test_turns_alternate_their_order():
         ("Crashes", "its process ended with status 7: about to fall over"),
         ("Hangs", "no answer within 3 s: ended"),
         ("Unheard", "AttributeError: module 'bench_variants' has no attribute 'Unheard'"),
+        ("NeverEnds", "it hung up, but its process didn't end: ended"),
+        ("Unreadable", "its answer can't be read: No module named 'known_to_nobody_else'"),
     ],
 )
 def test_a_variant_in_trouble_is_a_row_with_its_error_and_leaves_nothing(kind, says):
@@ -194,6 +208,28 @@ def test_a_variant_in_trouble_is_a_row_with_its_error_and_leaves_nothing(kind, s
     assert not mark.wait_until_gone()
 
 
+def test_a_variant_that_fails_later_has_no_part_in_a_claim():
+    def claims(rounds):
+        return [
+            figures.claim(name, figures.samples(rounds, name, "rounds"), ">=", 1)
+            for name in ("well", "ill")
+        ]
+
+    ways = variant("Steady", "well"), variant("FailsInItsSecondProcess", "ill")
+    found = group.measure(small_group(*ways, claims=claims, lifetime=2), quick=False, say=silent)
+    assert found["rows"][1]["error"] == "RuntimeError: not again"
+    assert found["rows"][1]["figures"] == {}
+    assert [claim["holds"] for claim in found["claims"]] == [True, False]
+
+
+def test_a_long_folder_for_scratch_is_no_obstacle(monkeypatch, tmp_path):
+    deep = tmp_path / ("long-" * 20)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    (row,) = group.measure(small_group(variant("Steady")), quick=True, say=silent)["rows"]
+    assert row["error"] is None
+
+
 def test_a_peer_that_is_not_installed_is_a_row_and_no_failure():
     absent = variant("Steady", needs="a_package_that_nobody_has")
     found = group.measure(small_group(absent), quick=True, say=silent)
@@ -207,9 +243,13 @@ def test_limits_that_others_set_do_not_reach_the_variants(monkeypatch, tmp_path)
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "8")
     # Without bytecode every import would compile its sources again, and its time would say so.
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    environment = variant("Steady").process_environment(tmp_path)
     others = {"OMP_NUM_THREADS", "JAX_NUM_CPU_DEVICES", "PYTHONDONTWRITEBYTECODE"}
+    for name in ("JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION", "MALLOC_TRIM_THRESHOLD_"):
+        monkeypatch.setenv(name, "1")
+        others.add(name)
+    environment = variant("Steady").process_environment(tmp_path)
     assert not others & set(environment)
+    assert environment["JAX_PLATFORMS"] == "cpu"
 
 
 # --- the gate
@@ -233,20 +273,25 @@ def test_ways_that_compute_the_same_pass():
     ("fault", "leaf"), [("off", "W of layer 1: 1.0e-03"), ("nan", "b of layer 2: nan")]
 )
 def test_a_way_that_differs_is_named_and_nothing_is_timed(fault, leaf):
-    with pytest.raises(equality.Different, match=r"Nothing was timed") as raised:
+    with pytest.raises(equality.Different, match=r"They were not timed") as raised:
         gate(variant("Train", "good"), variant("Train", "bad", fault))
     assert f"bad ({leaf})" in str(raised.value)
     assert "good" not in str(raised.value)
 
 
-def test_a_run_with_a_way_that_differs_ends_with_status_1(monkeypatch, capsys):
+def test_a_way_that_differs_costs_its_group_and_the_status(monkeypatch, tmp_path, capsys):
     ways = (variant("Train", "bad", "off"),)
     check = lambda crew, say: step.compare_those(ways, {}, crew, say)  # noqa: E731
     monkeypatch.setattr(step, "REFERENCE", variant("Train", "reference", "reference"))
     monkeypatch.setitem(command.GROUPS, "step", small_group(*ways, check=check))
     monkeypatch.setattr(command.fashion_mnist, "load", lambda allow_sample: None)
-    assert command.main(["--quick", "--groups", "step"]) == 1
-    assert "bad (W of layer 1" in capsys.readouterr().err
+    monkeypatch.setitem(command.GROUPS, "other", small_group(variant("Steady"), name="other"))
+    monkeypatch.setattr(command, "QUICK", tmp_path)
+    assert command.main(["--quick", "--groups", "step", "other"]) == 1
+    assert "small: After the same steps" in (said := capsys.readouterr().out)
+    assert "bad (W of layer 1" in said
+    (kept,) = json.loads((tmp_path / "results.json").read_text())["groups"]
+    assert kept["name"] == "other"
 
 
 def test_fewer_bits_are_accepted_only_where_they_are_announced():
@@ -433,7 +478,14 @@ def test_make_bench_uses_an_environment_of_its_own():
 def test_an_unknown_group_is_refused(capsys):
     with pytest.raises(SystemExit):
         command.main(["--groups", "stpe"])
-    assert "invalid choice: 'stpe'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no group is called stpe: there are step, accuracy, loading" in said
+
+
+def test_a_zero_is_no_wish_for_a_quick_run():
+    asked = ["make", "-n", "--assume-old=.venv-bench/.installed", "bench", "QUICK=0"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "--quick" not in done.stdout
 
 
 def test_hurried_runs_and_parts_never_reach_the_readme(monkeypatch, tmp_path):
@@ -461,6 +513,42 @@ def test_a_whole_run_brings_the_readme_up_to_date(monkeypatch, tmp_path):
     assert (tmp_path / "results.md").exists()
 
 
+def test_a_run_in_which_something_failed_replaces_no_figures(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(command, "GROUPS", {"small": small_group(variant("Raises"))})
+    monkeypatch.setattr(command, "HERE", tmp_path / "kept")
+    monkeypatch.setattr(command, "QUICK", tmp_path / "quick")
+    monkeypatch.setattr(command.fashion_mnist, "load", lambda allow_sample: None)
+    monkeypatch.setattr(readme, "write", lambda: pytest.fail("README.md was written"))
+    assert command.main([]) == 1
+    assert not (tmp_path / "kept").exists()
+    assert (tmp_path / "quick/results.json").exists()
+
+
+def test_a_full_disk_leaves_the_readme_and_the_results_as_they_were(tmp_path):
+    """Killed in the middle of a large write, with a limit of a few kilobytes for each file."""
+    (tmp_path / "README.md").write_text(before := f"{'x' * 9000}\n{readme.START}\n{readme.END}\n")
+    (tmp_path / "results.json").write_text("{}")
+    code = """
+        import json, pathlib, resource, signal, sys
+        from benchmarks import __main__ as command, readme
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        folder = pathlib.Path(sys.argv[1])
+        found = json.loads(readme.RESULTS.read_text())
+        readme.README = folder / "README.md"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        for write in (readme.write, lambda: command.save(found, folder)):
+            try:
+                write()
+            except OSError:
+                print("refused")
+    """
+    run = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["refused", "refused"]
+    assert (tmp_path / "README.md").read_text() == before
+    assert (tmp_path / "results.json").read_text() == "{}"
+
+
 def test_a_variant_that_crashed_makes_the_run_fail_after_writing(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(command.GROUPS, "step", small_group(variant("Crashes"), prepared=False))
     monkeypatch.setattr(command, "QUICK", tmp_path)
@@ -470,14 +558,13 @@ def test_a_variant_that_crashed_makes_the_run_fail_after_writing(monkeypatch, tm
     assert (tmp_path / "results.md").exists()
 
 
-def test_ctrl_c_ends_all_processes_and_writes_nothing():
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_it_finds_no_process_no_folder_and_nothing_written(how, tmp_path):
     mark = Mark()
     code = """
-        import signal
         import bench_variants, test_benchmarks as t
         from benchmarks import __main__ as command
-        # A job in the background is started with it ignored; a terminal's is not.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        command.end_in_order()
         hanging = t.small_group(t.variant("Hangs"), prepared=False, patience=300)
         command.GROUPS["step"] = hanging
         command.fashion_mnist.load = lambda allow_sample: None
@@ -486,7 +573,7 @@ def test_ctrl_c_ends_all_processes_and_writes_nothing():
     path = f"{HERE}{os.pathsep}{ROOT}"
     started = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)],
-        env=os.environ | mark.environment | {"PYTHONPATH": path},
+        env=os.environ | mark.environment | {"PYTHONPATH": path, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -497,11 +584,12 @@ def test_ctrl_c_ends_all_processes_and_writes_nothing():
     deadline = time.monotonic() + 60
     while len(mark.alive()) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
-    started.send_signal(signal.SIGINT)
+    started.send_signal(how)
     said = started.communicate(timeout=60)[1]
     assert started.returncode == 130, said
     assert "Stopped; nothing was written." in said
     assert not mark.wait_until_gone()
+    assert not list(tmp_path.glob("jax-course-bench-*"))
 
 
 # --- single groups
@@ -592,10 +680,34 @@ def test_the_gpu_script_runs_without_the_courses_environment(tmp_path):
         assert row in done.stdout
 
 
-def test_every_group_is_named_once_and_can_be_asked_for():
-    assert all(name == each.name for name, each in command.GROUPS.items())
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--rounds", "0"], "--rounds is 0: 1 is the least"),
+        (["--lab-steps", "10"], "--lab-steps is 10: 25 is the least"),
+        (["--examples", "100"], "--examples is 100: 512 is the least"),
+        (["--matmul", "0"], "--matmul is 0: 1 is the least"),
+        (["--epochs", "some"], "--epochs: invalid int value: 'some'"),
+        (["--write", "--rounds", "1"], "--write keeps figures of the usual size: --rounds 11"),
+    ],
+)
+def test_the_gpu_script_refuses_at_once_what_it_cannot_measure_with(arguments, says, capsys):
+    with pytest.raises(SystemExit):
+        gpu.parse(arguments)
+    assert says in capsys.readouterr().err
+
+
+def test_figures_of_a_cpu_do_not_pass_for_a_gpus(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--write"])
+    for name in ("XLA_PYTHON_CLIENT_PREALLOCATE", "FASHION_MNIST_SOURCES"):
+        monkeypatch.setenv(name, os.environ.get(name, "false"))
+    with pytest.raises(SystemExit, match=r"--write keeps figures of a GPU .* JAX found cpu"):
+        gpu.main()
+
+
+def test_every_variant_of_a_group_has_a_name_of_its_own():
+    assert len(command.GROUPS) == 7  # two groups of one name would be one
     for each in command.GROUPS.values():
         names = [one.name for one in each.variants]
         assert len(names) == len(set(names))
         assert each.quick_rounds < each.rounds
-        assert replace(each, rounds=1).rounds == 1

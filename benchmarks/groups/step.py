@@ -59,7 +59,7 @@ def compare_those(
     crew.dismiss(REFERENCE.name)
     crew.variants = timed
     if REFERENCE.name not in found:
-        raise RuntimeError(f"nothing to compare with: {crew.errors[REFERENCE.name]}")
+        raise equality.Different(f"nothing to compare with: {crew.errors[REFERENCE.name]}")
     reference = found.pop(REFERENCE.name)
     rows = equality.differences(problem.initial_layers(problem.SIZES), reference, found)
     for row in rows:
@@ -69,11 +69,14 @@ def compare_those(
 
 
 def derive(answers: Answers) -> Answers:
-    """Add examples per second, and the fraction of the limit that was measured in this round."""
+    """Add examples per second, and the fraction of the limit that was measured in this round.
+
+    The limit is the faster of both; a round that lacks one of them has no limit.
+    """
     limits = [answers[limit.name][TIME] for limit in LIMITS if limit.name in answers]
     for quantities in answers.values():
         quantities[RATE] = 1000 * BATCH_SIZE / quantities[TIME]
-        if limits:
+        if len(limits) == len(LIMITS):
             quantities[FRACTION] = min(limits) / quantities[TIME]
     return answers
 
@@ -103,12 +106,14 @@ GROUP = Group(
     title="The training step: 784-256-128-10, GELU, batch 512, AdamW",
     how=(
         "A round is the median of three epochs of 117 steps, after one that nobody times (other "
-        "processes had the caches). The same work in each: loss and accuracy of every step are kept, "
-        "in the loops of the source lab and of lesson 01 the gradient's norm too, as there. The limit "
-        "is the faster of both rows of matmuls in the same round; JAX's are one program, as the fused "
-        "epoch is. Every library has the threads that it takes by itself. After four rounds new "
-        "processes take over: how often one gives memory back to the system and takes it again, which "
-        "costs who makes arrays in every step, is settled when it starts."
+        "processes had the caches). After four rounds new processes take over: how often one gives "
+        "memory back to the system and takes it again differs between processes of one program, and "
+        "costs those who make arrays in every step. Each keeps the loss and accuracy of every step, Keras those of the "
+        "epoch, the loops of the source lab and of lesson 01 the gradient's norm too, as there. The "
+        "loops go over batches that are ready; the fused epoch draws its order, converts its bytes and "
+        "donates its state; Keras shuffles arrays of the host. The limit is the faster of both rows of "
+        "matmuls in the same round; JAX's are one program, as the fused epoch is. Every library has the "
+        "threads that it takes by itself."
     ),
     variants=(*LIMITS, *WAYS),
     columns=(TIME, RATE, FRACTION),

@@ -50,7 +50,8 @@ GROUP = Group(
     title="Other ways to write the weights' gradient",
     how=(
         "The fused epoch with x, a layer's input, and g, the gradient of its output, multiplied in "
-        "other ways; all but two are proved to compute the same. Processes as with the steps above."
+        "other ways; all but two are proved to compute the same. Rounds and processes as with the step. "
+        "Of ways that lie within each other's spread, none is the better."
     ),
     variants=(*step.LIMITS, FUSED, *EQUAL, ROUNDED, BARE),
     columns=(TIME, step.FRACTION),
