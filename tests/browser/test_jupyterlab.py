@@ -162,13 +162,13 @@ def test_in_a_python_without_the_course_a_lesson_says_what_to_do(window):
     nbformat.write(notebook, server.root / "elsewhere/lesson.ipynb")
     lesson = window.open("elsewhere/lesson.ipynb")
     lesson.run_all()
-    (error,) = lesson.ask("errors")
+    error, *others = lesson.ask("errors")
     assert "make lab" in error["evalue"]
     shown = window.page.locator(".jp-OutputArea-output", has_text="make lab").last
     assert shown.is_visible()
-    assert [cell["count"] for cell in lesson.ask("cells")][2:] == [None] * (
-        len(lesson.ask("cells")) - 2
-    )
+    # A kernel drops the cells that wait for it when one fails. On a busy machine JupyterLab sends the
+    # last of them after that: these run, and miss the names that the failed one was to import.
+    assert all(other["ename"] == "NameError" for other in others)
 
 
 STARTS = """
