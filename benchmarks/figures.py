@@ -67,8 +67,5 @@ def claim(
         wanted: the bound.
         of: how many samples there must be, so that a round without one isn't passed over.
     """
-    claimed = {"text": text, "figure": found, "wanted": f"{relation} {wanted:g}", "holds": False}
-    if found is not None:
-        holds = _RELATIONS[relation](found["median"], wanted) and found["n"] >= of
-        claimed |= {"figure": dict(found), "holds": holds}
-    return claimed
+    holds = bool(found) and _RELATIONS[relation](found["median"], wanted) and found["n"] >= of
+    return {"text": text, "figure": found, "wanted": f"{relation} {wanted:g}", "holds": holds}

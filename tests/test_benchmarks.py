@@ -443,6 +443,8 @@ def test_the_committed_report_and_results_agree():
     assert (ROOT / "benchmarks/results.md").read_text() == tables.report(found)
     assert not found["quick"]
     assert {one["name"] for one in found["groups"]} == set(command.GROUPS)
+    for one in found["groups"]:  # a procedure that has changed asks for a new measurement
+        assert one["how"] == command.GROUPS[one["name"]].how
 
 
 def test_a_run_writes_results_a_report_and_a_picture(tmp_path):

@@ -108,12 +108,12 @@ GROUP = Group(
         "A round is the median of three epochs of 117 steps, after one that nobody times (other "
         "processes had the caches). After four rounds new processes take over: how often one gives "
         "memory back to the system and takes it again differs between processes of one program, and "
-        "costs those who make arrays in every step. Each keeps the loss and accuracy of every step, Keras those of the "
-        "epoch, the loops of the source lab and of lesson 01 the gradient's norm too, as there. The "
-        "loops go over batches that are ready; the fused epoch draws its order, converts its bytes and "
-        "donates its state; Keras shuffles arrays of the host. The limit is the faster of both rows of "
-        "matmuls in the same round; JAX's are one program, as the fused epoch is. Every library has the "
-        "threads that it takes by itself."
+        "costs those who make arrays in every step. Each keeps the loss and accuracy of every step, "
+        "Keras those of the epoch, the loops of the source lab and of lesson 01 the gradient's norm too, "
+        "as there. The loops go over batches that are ready; the fused epoch draws its order, converts "
+        "its bytes and donates its state; Keras shuffles arrays of the host. The limit is the faster of "
+        "both rows of matmuls in the same round; JAX's are one program, as the fused epoch is. Every "
+        "library has the threads that it takes by itself."
     ),
     variants=(*LIMITS, *WAYS),
     columns=(TIME, RATE, FRACTION),
